@@ -1,0 +1,146 @@
+"""What clients are told when a call cannot be served: one tree, one JSON shape.
+
+Every answer that is not a success leaves the gateway as ``{"error": {"message", "type", "param", "code"}}``
+(CONTRACT §4), whatever engine or part of the gateway it comes from. Types and codes are OpenAI's where OpenAI has one.
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+ErrorType = Literal[
+    "invalid_request_error",
+    "authentication_error",
+    "permission_error",
+    "not_found_error",
+    "rate_limit_error",
+    "server_error",
+]
+
+RETRY_LATER: Final = 1.0
+"""Seconds named in ``retry-after`` when nothing better is known."""
+
+
+class ApiError(Exception):
+    """A refusal or failure in the form in which a client sees it.
+
+    ``status`` is the HTTP status (where headers have not been sent yet), ``retry_after`` is in seconds.
+    ``should_retry`` becomes ``x-should-retry``, which the OpenAI SDKs obey.
+    """
+
+    status: int = 500
+    type: ErrorType = "server_error"
+    code: str | None = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+        should_retry: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        if code is not None:
+            self.code = code
+        self.retry_after = retry_after
+        self.should_retry = should_retry
+
+    def body(self) -> bytes:
+        """The JSON document; also the data of the event that ends a broken stream."""
+        return msgspec.json.encode(
+            {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
+        )
+
+
+class InvalidRequest(ApiError):
+    """The client must change its request."""
+
+    status = 400
+    type = "invalid_request_error"
+
+
+class UnsupportedParameter(InvalidRequest):
+    """The model's engine cannot do what a parameter asks, and leaving it out would not be honest."""
+
+    code = "unsupported_parameter"
+
+
+class ContextLengthExceeded(InvalidRequest):
+    """The prompt (with its answer) does not fit the model."""
+
+    code = "context_length_exceeded"
+
+
+class BodyTooLarge(InvalidRequest):
+    """More bytes than ``server.max_body``."""
+
+    status = 413
+    code = "request_too_large"
+
+
+class RequestTimeout(InvalidRequest):
+    """The client did not finish sending its request in time."""
+
+    status = 408
+    code = "request_timeout"
+
+
+class MethodNotAllowed(InvalidRequest):
+    """The path exists for another method."""
+
+    status = 405
+    code = "method_not_allowed"
+
+
+class ModelNotFound(ApiError):
+    """No such model is configured, or its engine does not have it."""
+
+    status = 404
+    type = "not_found_error"
+    code = "model_not_found"
+
+
+class Overloaded(ApiError):
+    """Every endpoint that could serve the call is busy."""
+
+    status = 503
+    code = "engine_overloaded"
+
+
+class EngineUnavailable(ApiError):
+    """No endpoint can be reached."""
+
+    status = 503
+    code = "engine_unavailable"
+
+
+class EngineFailed(ApiError):
+    """The engine's own mistake: a 5xx, an answer that makes no sense, or our credentials refused."""
+
+    status = 502
+    code = "engine_error"
+
+
+class EngineTimeout(ApiError):
+    """The engine took longer than a phase's timeout allows."""
+
+    status = 504
+    code = "engine_timeout"
+
+
+class StreamInterrupted(ApiError):
+    """A stream broke after it began; only ever seen as the last event of it."""
+
+    status = 502
+    code = "stream_interrupted"
+
+
+class GatewayFailed(ApiError):
+    """A fault of the gateway itself."""
+
+    status = 500
+    code = "internal_error"

@@ -1,0 +1,148 @@
+"""Answers of engines: the few members that are the gateway's to decide, found without reading the rest.
+
+Bytes that need no change are sent on as they came. ``model`` is the name the client asked for; ``id`` has OpenAI's
+form (``chatcmpl-…`` for chat, ``cmpl-…`` for completions) and is unique (CONTRACT §5).
+
+The searches for ``"key":`` are safe in raw JSON: inside a string value every quote is escaped, so the bytes
+``"model":"`` can only be a member of an object.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from engines.profile import Members, Operation
+
+ID_PREFIX: Final = {Operation.CHAT: "chatcmpl-", Operation.COMPLETIONS: "cmpl-"}
+"""Operations whose answers carry an id of OpenAI's form; embeddings answers have none there."""
+
+_UNIQUE_LENGTH = 16
+"""An id's own part must be this long: trtllm-serve streams ``chatcmpl-3``, unique in one run of one server only."""
+
+_MODEL_SEARCH = 512
+"""How far into an answer its ``model`` is looked for before the whole of it is read."""
+
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_id = msgspec.json.Decoder(str).decode
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Token counts as the engine reports them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class AnswerNames:
+    """The ``id`` and ``model`` that one exchange's answer must carry."""
+
+    __slots__ = ("_fresh", "model", "model_json", "model_member", "new_id", "operation", "prefix", "prefix_bytes")
+
+    def __init__(self, operation: Operation, model: str, new_id: Callable[[], str]) -> None:
+        self.operation = operation
+        self.model = model
+        self.model_json = msgspec.json.encode(model)
+        self.model_member = b'"model":' + self.model_json
+        self.new_id = new_id
+        self._fresh: str | None = None
+        self.prefix = ID_PREFIX.get(operation)
+        self.prefix_bytes = b'{"id":"' + self.prefix.encode() if self.prefix is not None else b"{"
+
+    def fresh_id(self) -> str:
+        """The gateway's own id for this answer, the same at every call."""
+        if self._fresh is None:
+            self._fresh = f"{self.prefix}{self.new_id()}"
+        return self._fresh
+
+    def good_id(self, value: str | None) -> bool:
+        """Whether the engine's own id may stay."""
+        if self.prefix is None:
+            return True
+        if value is None or not value.startswith(self.prefix):
+            return False
+        return len(value) - len(self.prefix) >= _UNIQUE_LENGTH
+
+    def apply(self, members: Members) -> Members:
+        """The members with ``id`` and ``model`` set right, in their places."""
+        members = dict(members)
+        members["model"] = msgspec.Raw(self.model_json)
+        if self.prefix is not None and not self.good_id(_text(members.get("id"))):
+            fresh = msgspec.Raw(msgspec.json.encode(self.fresh_id()))
+            members = members | {"id": fresh} if "id" in members else {"id": fresh} | members
+        return members
+
+
+def respell_answer(body: bytes, names: AnswerNames) -> bytes:
+    """The whole answer with the right ``id`` and ``model``; the same object when nothing had to change.
+
+    Raises ValueError when the body is not a JSON object.
+    """
+    if body.startswith(names.prefix_bytes) and _has_good_head(body, names):
+        return body
+    return msgspec.json.encode(names.apply(_members(body)))
+
+
+def _has_good_head(body: bytes, names: AnswerNames) -> bool:
+    at = body.find(b'"model":', 0, _MODEL_SEARCH)
+    if at < 0 or not body.startswith(names.model_member, at):
+        return False
+    if names.prefix is None:
+        return True
+    start = len(names.prefix_bytes)
+    return body.find(b'"', start, start + _UNIQUE_LENGTH) < 0
+
+
+def _members(body: bytes) -> Members:
+    try:
+        return _decode_members(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"the engine's answer is not a JSON object: {error}") from None
+
+
+def _text(raw: msgspec.Raw | None) -> str | None:
+    if raw is None:
+        return None
+    try:
+        return _decode_id(raw)
+    except msgspec.DecodeError:
+        return None
+
+
+_USAGE_KEY: Final = b'"usage":'
+_USAGE_LIMIT = 2048
+_decode_usage = msgspec.json.Decoder(Usage).decode
+
+
+def find_usage(data: bytes) -> Usage | None:
+    """The last ``usage`` object in an answer or event, searched from its end; None if it has none or null."""
+    at = data.rfind(_USAGE_KEY)
+    if at < 0:
+        return None
+    start = at + len(_USAGE_KEY)
+    while data[start : start + 1] == b" ":
+        start += 1
+    if data[start : start + 1] != b"{":
+        return None
+    end = _object_end(data, start)
+    if end < 0:
+        return None
+    try:
+        return _decode_usage(data[start:end])
+    except msgspec.DecodeError:
+        return None
+
+
+def _object_end(data: bytes, start: int) -> int:
+    """The index after the object that opens at ``start``. Usage objects hold no strings with braces."""
+    depth = 0
+    at = start
+    limit = min(len(data), start + _USAGE_LIMIT)
+    while True:
+        closing = data.find(b"}", at, limit)
+        if closing < 0:
+            return -1
+        depth += data.count(b"{", at, closing) - 1
+        at = closing + 1
+        if depth == 0:
+            return at

@@ -1,0 +1,100 @@
+"""A client's request body, read as far as routing needs and no further.
+
+The body is taken apart into raw members: what no rule changes goes on to the engine byte for byte.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from engines.profile import Members, Operation
+from gateway.errors import InvalidRequest
+
+_TRUE = b"true"
+_ABSENT = (None, b"null")
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One parsed request. ``body`` is what the client sent, ``members`` the same taken apart."""
+
+    operation: Operation
+    model: str
+    stream: bool
+    members: Members
+    body: bytes
+
+
+def parse_call(operation: Operation, body: bytes) -> Call:
+    """Reads a request body.
+
+    Only what every operation shares is checked here: JSON, an object, ``model``, ``stream``. The rest belongs to
+    the engine or to its profile. Raises InvalidRequest naming the parameter.
+    """
+    try:
+        members = _decode_members(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _unreadable(body, error) from None
+    raw_model = members.get("model")
+    model = _text(raw_model)
+    if not model:
+        raise _bad_model(raw_model)
+    raw_stream = members.get("stream")
+    stream = raw_stream is not None and bytes(raw_stream) == _TRUE
+    if not stream and raw_stream is not None and bytes(raw_stream) not in (b"false", b"null"):
+        raise InvalidRequest("'stream' must be true or false.", param="stream", code="invalid_type")
+    return Call(operation, model, stream, members, body)
+
+
+def expected_choices(call: Call) -> int:
+    """How many choices a complete answer has: ``n``, times the number of prompts of a completion."""
+    count = _count(call.members.get("n"))
+    prompt = call.members.get("prompt")
+    if call.operation is Operation.COMPLETIONS and prompt is not None:
+        prompts = msgspec.json.decode(prompt)
+        if not isinstance(prompts, list):
+            return count
+        if prompts and not isinstance(prompts[0], int):
+            count *= len(prompts)
+    return count
+
+
+def _count(raw: msgspec.Raw | None) -> int:
+    if raw is None:
+        return 1
+    text = bytes(raw)
+    return max(1, int(text)) if text.isdigit() else 1
+
+
+def _text(raw: msgspec.Raw | None) -> str | None:
+    if raw is None:
+        return None
+    try:
+        return _decode_text(raw)
+    except msgspec.DecodeError:
+        return None
+
+
+def _bad_model(raw: msgspec.Raw | None) -> InvalidRequest:
+    if raw is None or bytes(raw) in _ABSENT or bytes(raw) == b'""':
+        return InvalidRequest(
+            "You must provide a model parameter. GET /v1/models lists what can be asked for.",
+            param="model",
+            code="missing_required_parameter",
+        )
+    return InvalidRequest("'model' must be a string.", param="model", code="invalid_type")
+
+
+def _unreadable(body: bytes, error: Exception) -> InvalidRequest:
+    if not body.strip():
+        return InvalidRequest("The request has no body; a JSON object is expected.", code="invalid_json")
+    if body[:2] == b"\x1f\x8b":
+        return InvalidRequest(
+            "The request body is compressed; send it as plain JSON, without Content-Encoding.", code="invalid_json"
+        )
+    if isinstance(error, msgspec.ValidationError):
+        return InvalidRequest("The request body must be a JSON object.", code="invalid_json")
+    reason = str(error) or "it is nested too deeply"
+    return InvalidRequest(f"The request body is not valid JSON: {reason}.", code="invalid_json")

@@ -1,0 +1,208 @@
+"""A streamed chat or completions answer on its way from an engine to a client.
+
+Rules of this file (CONTRACT §4, cases.md A and B):
+
+- a packet of whole events in which nothing has to change leaves as the object that came in, unparsed;
+- ``[DONE]`` leaves exactly once, and never after an error;
+- comments, ``id:`` and ``retry:`` lines stay behind;
+- an ``error`` event is never passed on: it is kept for the exchange, which decides what the client may read.
+
+A first event that says nothing but ``role: assistant`` is held until the second arrives: some engines fail right after
+it (Triton, trtllm-serve), and while it is held another replica can serve.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from gateway.wire.answer import AnswerNames, Usage, find_usage
+from gateway.wire.sse import DONE, EventCutter, event_data, with_data, without_noise
+
+_FINISHED: Final = b'"finish_reason":"'
+_USAGE: Final = b'"usage":{'
+_ERROR: Final = b'"error"'
+_DONE_MARK: Final = b"[DONE]"
+_NOTHING = (b'""', b"null", b"[]")
+
+
+class _Choice(msgspec.Struct):
+    delta: dict[str, msgspec.Raw] | None = None
+    text: str | None = None
+    finish_reason: Any = None
+
+
+class _Event(msgspec.Struct):
+    id: str | None = None
+    model: str | None = None
+    choices: list[_Choice] | None = None
+    error: msgspec.Raw | None = None
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class StreamRelay:
+    """Takes the engine's bytes and gives the client's.
+
+    ``committed`` turns true when something worth sending is there; until then ``feed`` returns b"".
+    ``error`` holds the JSON of an error event, after which nothing more is given.
+    """
+
+    __slots__ = (
+        "_compact",
+        "_cutter",
+        "_fast",
+        "_held",
+        "_learned",
+        "_names",
+        "_substance",
+        "_swaps",
+        "_usage_at",
+        "committed",
+        "done",
+        "error",
+        "events",
+        "finished",
+    )
+
+    def __init__(self, names: AnswerNames) -> None:
+        self._names = names
+        self._cutter = EventCutter()
+        self._compact = False
+        self._fast = False
+        self._learned = False
+        self._substance = False
+        self._held = b""
+        self._swaps: tuple[tuple[bytes, bytes], ...] = ()
+        self._usage_at = b""
+        self.committed = False
+        self.done = False
+        self.error: bytes | None = None
+        self.events = 0
+        self.finished = 0
+
+    @property
+    def usage(self) -> Usage | None:
+        """The last usage that the stream reported."""
+        return find_usage(self._usage_at) if self._usage_at else None
+
+    def feed(self, data: bytes) -> bytes:
+        """What ``data`` adds to the client's stream. Raises OverflowError for an event without end."""
+        if self._fast and data[-2:] == b"\n\n" and data[:6] == b"data: ":
+            lines = data.count(b"\n")
+            if (
+                (lines == 2 or 2 * data.count(b"\n\ndata: ") + 2 == lines)
+                and _ERROR not in data
+                and _DONE_MARK not in data
+                and self._swappable(data, lines >> 1)
+            ):
+                self.events += lines >> 1
+                if _USAGE in data:
+                    self._usage_at = data
+                if _FINISHED in data:
+                    self.finished += data.count(_FINISHED)
+                for old, new in self._swaps:
+                    data = data.replace(old, new)
+                return data
+        return self._feed_slowly(data)
+
+    def end(self, expected: int) -> bytes | None:
+        """The engine has ended its answer properly. What is left to send, or None if the answer is not whole.
+
+        ``expected`` is the number of choices that must have their finish reason.
+        """
+        tail = b""
+        rest = self._cutter.rest()
+        if rest.strip() and not self.done:
+            tail = self._release(self._take(rest.rstrip(b"\r\n") + b"\n\n"))
+        if self.done:
+            return tail
+        if self.error is not None or self.finished < expected:
+            return None
+        self.done = self.committed = True
+        held, self._held = self._held, b""
+        return held + tail + DONE
+
+    def _feed_slowly(self, data: bytes) -> bytes:
+        events = self._cutter.feed(data)
+        if not events:
+            self._fast = False
+            return b""
+        out = b"".join([self._take(event) for event in events])
+        self._fast = self._compact and self._cutter.empty
+        return self._release(out)
+
+    def _swappable(self, data: bytes, events: int) -> bool:
+        """Whether every event has each name to exchange exactly once, spelled as in the first event."""
+        return all(data.count(old) == events for old, _ in self._swaps)
+
+    def _release(self, out: bytes) -> bytes:
+        if self.committed or not out:
+            return out
+        if self.events < 2 and not self._substance and not self.done:
+            self._held += out
+            return b""
+        self.committed = True
+        held, self._held = self._held, b""
+        return held + out
+
+    def _take(self, event: bytes) -> bytes:
+        """One event of the engine as the client shall see it, b"" for none."""
+        if self.done or self.error is not None:
+            return b""
+        data = event_data(event)
+        if data is None or not (stripped := data.strip()):
+            return b""
+        if stripped == _DONE_MARK:
+            self.done = True
+            return DONE
+        try:
+            read = _decode_event(data)
+        except msgspec.DecodeError:
+            # Not of the expected shape; not ours to judge, and not ours to lose.
+            self.events += 1
+            return without_noise(event)
+        if read.error is not None and bytes(read.error) != b"null":
+            self.error = data
+            return b""
+        self._count(read, data)
+        return self._spell(event, data, read)
+
+    def _count(self, read: _Event, data: bytes) -> None:
+        choices = read.choices
+        self.events += 1
+        if choices:
+            self.finished += sum(1 for choice in choices if choice.finish_reason is not None)
+            self._substance = self._substance or any(map(_says_something, choices))
+        else:
+            self._substance = True
+        if find_usage(data) is not None:
+            self._usage_at = data
+
+    def _spell(self, event: bytes, data: bytes, read: _Event) -> bytes:
+        names = self._names
+        if not self._learned:
+            self._learned = True
+            self._learn(read, data)
+        if read.model == names.model and names.good_id(read.id):
+            return without_noise(event)
+        return with_data(msgspec.json.encode(names.apply(_decode_members(data))))
+
+    def _learn(self, read: _Event, data: bytes) -> None:
+        """What to exchange in every event of this stream, from its first one."""
+        names = self._names
+        swaps = []
+        if read.model != names.model:
+            swaps.append((b'"model":' + msgspec.json.encode(read.model), names.model_member))
+        if not names.good_id(read.id):
+            swaps.append((b'"id":' + msgspec.json.encode(read.id), b'"id":' + msgspec.json.encode(names.fresh_id())))
+        self._swaps = tuple(swaps)
+        self._compact = b'"choices":[' in data and self._swappable(data, 1)
+
+
+def _says_something(choice: _Choice) -> bool:
+    if choice.text or choice.finish_reason is not None:
+        return True
+    delta = choice.delta or {}
+    return any(key != "role" and bytes(value) not in _NOTHING for key, value in delta.items())
