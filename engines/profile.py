@@ -1,0 +1,108 @@
+"""The vocabulary of engine profiles: one `Profile` per engine kind says how that software differs from OpenAI.
+
+Profiles are data: paths, probes, parameter tables, error rules. Nothing here does I/O.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engines import faults, policy
+from engines.faults import Fault, FaultKind, FaultRule
+from engines.policy import (
+    Default,
+    Drop,
+    Members,
+    ParameterRefused,
+    Pass,
+    Policy,
+    Prepared,
+    Reject,
+    Rename,
+    Table,
+    Translate,
+    Unknown,
+)
+
+__all__ = [
+    "Default",
+    "Drop",
+    "EngineKind",
+    "Fault",
+    "FaultKind",
+    "FaultRule",
+    "HealthProbe",
+    "Members",
+    "Operation",
+    "ParameterRefused",
+    "Pass",
+    "Policy",
+    "Prepared",
+    "Profile",
+    "Reject",
+    "Rename",
+    "Table",
+    "Translate",
+    "Unknown",
+]
+
+
+class EngineKind(StrEnum):
+    """The software an engine runs."""
+
+    VLLM = "vllm"
+    TRTLLM = "trtllm"
+    TRITON = "triton"
+
+
+class Operation(StrEnum):
+    """What a client asks for, independent of any path."""
+
+    CHAT = "chat"
+    COMPLETIONS = "completions"
+    EMBEDDINGS = "embeddings"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthProbe:
+    """Where an engine says how it is. `not_ready` statuses mean alive but not serving; any other means broken."""
+
+    path: str
+    ready: frozenset[int] = frozenset({200})
+    not_ready: frozenset[int] = frozenset({503})
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How one kind of engine is spoken to."""
+
+    kind: EngineKind
+    title: str
+    """The name for people, as in messages and documents."""
+    paths: Mapping[Operation, bytes]
+    """Where an operation lives; one that is missing is not served by this kind."""
+    tables: Mapping[Operation, Table]
+    health: HealthProbe
+    fault_rules: tuple[FaultRule, ...] = ()
+    models_path: str = "/v1/models"
+    metrics_path: str = "/metrics"
+    version_path: str | None = "/version"
+    keep_alive: float = 5.0
+    """Seconds after its last answer until the engine closes an idle connection (uvicorn's default, all three kinds)."""
+
+    def prepare(self, operation: Operation, members: Members, unknown: Unknown = Unknown.DROP) -> Prepared:
+        """Give the request members this engine wants. Never changes `members`, never touches `model`.
+
+        Raises:
+            ParameterRefused: the engine cannot serve a member as asked; the client gets a 400 that names it.
+            KeyError: this kind has no such operation (see `paths`).
+        """
+        return policy.prepare(self.tables[operation], members, unknown)
+
+    def classify(self, status: int, body: bytes) -> Fault:
+        """Say what an HTTP error answer of this engine means, in words a client may see."""
+        return faults.classify(status, body, self.fault_rules)
+
+    def classify_event(self, body: bytes) -> Fault | None:
+        """Say what an SSE event's JSON that carries an error means; None for any other event."""
+        return faults.classify_event(body, self.fault_rules)
