@@ -1,0 +1,57 @@
+# Every target sets itself up: a fresh clone and Python 3.11 or newer are enough.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# The first Python that this project supports; `make PYTHON=python3.13 …` chooses another.
+PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13 python; do \
+	"$$name" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' >/dev/null 2>&1 && { echo "$$name"; break; }; done)
+
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-annotate --custom-compile-command 'make lock'
+
+.PHONY: help setup demo test check lint types imports lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo    three simulated engines and the gateway, with examples to try (Ctrl-C ends it)'
+	@echo 'make test    the whole suite, with a real vLLM; ARGS="-k name" chooses tests'
+	@echo 'make check   ruff, mypy, import contracts'
+	@echo 'make lock    renews requirements/*.lock from pyproject.toml'
+	@echo 'make clean   removes the environments and caches'
+
+setup: $(READY)
+
+$(READY): requirements/dev.lock requirements/tools.lock pyproject.toml requirements/setup.sh
+	@sh requirements/setup.sh '$(PYTHON)' '$(VENV)'
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/turnout demo
+
+test: $(READY)
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: lint types imports
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+# UPGRADE=--upgrade takes newer releases; without it, only what pyproject.toml asks for changes.
+lock: $(READY)
+	$(COMPILE) $(UPGRADE) pyproject.toml --output-file requirements/runtime.lock
+	$(COMPILE) $(UPGRADE) pyproject.toml --group dev --constraints requirements/runtime.lock \
+		--output-file requirements/dev.lock
+	$(COMPILE) $(UPGRADE) --group tools --constraints requirements/dev.lock --output-file requirements/tools.lock
+
+clean:
+	rm -rf .venv .venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
