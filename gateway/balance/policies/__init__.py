@@ -1,0 +1,1 @@
+"""Which of the ready endpoints takes the next request: one file per policy."""
