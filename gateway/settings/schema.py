@@ -1,0 +1,71 @@
+"""What the tree knows about its own keys: which exist where, and an example of each."""
+
+from collections.abc import Iterator
+from typing import get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from gateway.settings.problems import Path
+from gateway.settings.tree import Settings
+
+
+def section_at(path: Path) -> type[BaseModel] | None:
+    """The section that stands at `path`; None where there is a single value, a list, names of one's own, or nothing."""
+    found = _annotation_at(path)
+    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
+
+
+def holds_names(path: Path) -> bool:
+    """Whether `path` is a mapping whose keys are names that the user chooses (`engines`, `models`)."""
+    return get_origin(_annotation_at(path)) is dict
+
+
+def field_at(path: Path) -> FieldInfo | None:
+    """The field at `path`, for its description, default and examples."""
+    section = section_at(path[:-1]) if path else None
+    return section.model_fields.get(str(path[-1])) if section else None
+
+
+def example_of(path: Path) -> str | None:
+    """How the value at `path` can look: the field's own example, or its default."""
+    field = field_at(path)
+    if field is None:
+        return None
+    if field.examples:
+        return f"{path[-1]}: {field.examples[0]}"
+    if isinstance(field.default, bool | int | str):
+        return f"{path[-1]}: {field.default}"
+    return None
+
+
+def all_keys(section: type[BaseModel] = Settings, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every key of the tree as a path; `*` stands for a name of one's own."""
+    for name, field in section.model_fields.items():
+        path = (*above, name)
+        yield path
+        inner, path = _element(field.annotation, path)
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from all_keys(inner, path)
+
+
+def _annotation_at(path: Path) -> object:
+    found: object = Settings
+    for part in path:
+        if isinstance(found, type) and issubclass(found, BaseModel):
+            field = found.model_fields.get(str(part))
+            found = field.annotation if field else None
+        else:
+            found, _ = _element(found, ())
+    return found
+
+
+def _element(annotation: object, path: tuple[str, ...]) -> tuple[object, tuple[str, ...]]:
+    """What a mapping or list holds, and the path with a `*` for it; anything else is itself."""
+    match get_origin(annotation), get_args(annotation):
+        case (origin, (_, value)) if origin is dict:
+            return value, (*path, "*")
+        case (origin, (value, _)) if origin is tuple:
+            return value, (*path, "*")
+        case _:
+            return (annotation, path) if path else (None, path)

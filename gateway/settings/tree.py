@@ -1,0 +1,201 @@
+"""The settings tree: every key of the configuration file, with its meaning, its unit and its default.
+
+The models only say what a value is. What holds between several keys (names that must exist, names that may be used
+once) is in `crosscheck`, because those checks also have to run while other parts of the file are wrong.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from engines.profile import EngineKind, Unknown
+from gateway.settings.values import (
+    Duration,
+    EngineUrl,
+    Name,
+    Origin,
+    PathText,
+    PositiveDuration,
+    PositiveFloat,
+    PositiveNumber,
+    PositiveSize,
+    Secret,
+    TcpPort,
+    WholeNumber,
+)
+
+Policy = Literal["round_robin", "least_requests"]
+Task = Literal["chat", "embedding"]
+
+
+class Section(BaseModel):
+    """A part of the tree. A key written without a value counts as left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, given: object) -> object:
+        return without_blanks(given, cls.model_fields)
+
+
+def without_blanks(given: object, known: Iterable[str]) -> object:
+    """`given` without the known keys that have no value; None (a section without content) becomes an empty mapping."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        return given
+    return {key: value for key, value in given.items() if value is not None or key not in known}
+
+
+class Server(Section):
+    """The address that clients talk to, and how patient the gateway is with them."""
+
+    host: Name = Field(default="127.0.0.1", description="address to listen on", examples=["0.0.0.0"])
+    port: TcpPort = Field(default=8080, description="port to listen on; 0 takes a free one")
+    workers: WholeNumber = Field(default=1, description="processes that serve")
+    max_body: PositiveSize = Field(default=64 * 2**20, description="largest request body in bytes; 413 above it")
+    cors_origins: tuple[Origin, ...] = Field(
+        default=(), description="browser origins that may call", examples=["[https://chat.example.org]"]
+    )
+    drain: Duration = Field(default=30.0, description="seconds that streams may take to finish on shutdown")
+    write_timeout: PositiveDuration = Field(
+        default=60.0, description="seconds after which a client that stops reading is cut"
+    )
+    keep_alive: PositiveDuration = Field(default=75.0, description="seconds that an idle client connection stays open")
+    access_log: bool = Field(default=False, description="one log line per request", examples=["true"])
+
+
+class Timeouts(Section):
+    """How long an engine may take, in seconds, phase by phase."""
+
+    connect: PositiveDuration = Field(default=2.0, description="until the connection is there")
+    first_token: PositiveDuration = Field(
+        default=60.0, description="from the request to the first bytes of the answer's body"
+    )
+    idle: PositiveDuration = Field(default=60.0, description="between two pieces of an answer")
+    total: PositiveDuration = Field(default=900.0, description="from the request to the end of the answer")
+
+
+class Health(Section):
+    """How an engine's endpoints are checked while nobody asks."""
+
+    interval: PositiveDuration = Field(default=5.0, description="seconds between two checks")
+    path: PathText | None = Field(
+        default=None, description="path to ask; default: the engine kind's own", examples=["/health"]
+    )
+
+
+class Engine(Section):
+    """A named group of replicas of one inference server."""
+
+    kind: EngineKind = Field(description="which software it is")
+    urls: tuple[EngineUrl, ...] = Field(
+        min_length=1, description="base addresses, one per replica", examples=["[http://127.0.0.1:8000]"]
+    )
+    api_key: Secret | None = Field(
+        default=None, description="sent to the engine as a bearer token", examples=["${ENGINE_KEY}"]
+    )
+    max_in_flight: PositiveNumber | None = Field(
+        default=None, description="requests at once per replica; default: unlimited"
+    )
+    embeddings: bool = Field(default=False, description="the engine also serves embeddings", examples=["false"])
+    timeouts: Timeouts = Timeouts()
+    health: Health = Health()
+
+
+class Target(Section):
+    """One of several engines that serve a model."""
+
+    engine: Name = Field(description="name of an engine", examples=["qwen"])
+    model: Name | None = Field(default=None, description="the engine's name for the model", examples=["llama"])
+    weight: PositiveFloat = Field(default=1.0, description="share of the requests, relative to the other targets")
+
+
+class Model(Section):
+    """A name that applications ask for."""
+
+    engine: Name | None = Field(default=None, description="name of the engine that serves it", examples=["qwen"])
+    model: Name | None = Field(default=None, description="the engine's name for it; default: the same name")
+    targets: tuple[Target, ...] = Field(
+        default=(), description="several engines instead of one", examples=["[{engine: qwen, weight: 3}]"]
+    )
+    aliases: tuple[Name, ...] = Field(default=(), description="further names for it", examples=["[gpt-4o-mini]"])
+    policy: Policy = Field(default="least_requests", description="which replica is next")
+    task: Task = Field(default="chat", description="what the model does")
+    unknown_parameters: Unknown = Field(
+        default=Unknown.DROP, description="what happens to parameters that no profile knows"
+    )
+    token_inputs: Literal["reject", "pass"] = Field(default="reject", description="embedding inputs given as token ids")
+
+    def targets_of(self, name: str) -> tuple[Target, ...]:
+        """Every engine that serves this model, which is configured under `name`; each target's `model` is filled in."""
+        fallback = self.model or name
+        if self.engine is not None:
+            return (Target(engine=self.engine, model=fallback),)
+        return tuple(target.model_copy(update={"model": target.model or fallback}) for target in self.targets)
+
+
+class Retry(Section):
+    """When a request is tried again elsewhere, before the client has seen a byte of an answer."""
+
+    attempts: PositiveNumber = Field(default=3, description="tries per request, the first included")
+
+
+class Settings(BaseSettings):
+    """The whole configuration; immutable.
+
+    Building one in code reads nothing but its arguments: files and environment variables come in through `load`.
+    Without models, the gateway serves every model that the engines list.
+    """
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, env_prefix="TURNOUT_")
+
+    server: Server = Server()
+    engines: dict[str, Engine] = Field(
+        default={}, description="where models run", examples=["{qwen: {kind: vllm, urls: […]}}"]
+    )
+    models: dict[str, Model] = Field(
+        default={}, description="what applications ask for", examples=["{chat: {engine: qwen}}"]
+    )
+    retry: Retry = Retry()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only the arguments count."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, given: object) -> object:
+        return without_blanks(given, cls.model_fields)
+
+    @property
+    def discovers_models(self) -> bool:
+        """No model is configured: the engines are asked which ones they have."""
+        return not self.models
+
+    @classmethod
+    def from_engines(cls, engines: Iterable[tuple[str, str]], server: Server | None = None) -> Self:
+        """Settings for engines given as (kind, url) on a command line; their models are discovered later.
+
+        Each URL is an engine of its own, named `vllm`, `vllm-2`, …: two servers may have different models.
+
+        Raises:
+            pydantic.ValidationError: an unknown kind or a malformed URL.
+        """
+        groups: dict[str, dict[str, object]] = {}
+        for kind, url in engines:
+            same = sum(group["kind"] == kind for group in groups.values())
+            groups[f"{kind}-{same + 1}" if same else kind] = {"kind": kind, "urls": (url,)}
+        return cls.model_validate({"engines": groups, "server": server or Server()})

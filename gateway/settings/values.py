@@ -1,0 +1,174 @@
+"""The types of single values: what each accepts, as pydantic annotations.
+
+Every rejection is a ValueError that says what is expected, never what was given: it may be a secret in the wrong place.
+"""
+
+import math
+import re
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, SecretStr, ValidationInfo
+
+from gateway.settings.secrets import read_secret
+from gateway.settings.units import parse_duration, parse_size
+
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
+_HOST: Final = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
+_URL_EXAMPLE: Final = "such as http://127.0.0.1:8000"
+
+
+class RefusedValueError(ValueError):
+    """A value of the wrong form; the message says what is expected, `fix` what to write instead."""
+
+    def __init__(self, expected: str, fix: str | None = None) -> None:
+        super().__init__(expected)
+        self.fix = fix
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+        return int(value)
+    raise RefusedValueError("expected a whole number")
+
+
+def _whole_from(least: int, most: int | None = None) -> BeforeValidator:
+    wanted = f"from {least} to {most}" if most is not None else f"of at least {least}"
+
+    def check(value: object) -> int:
+        number = _whole(value)
+        if number < least or (most is not None and number > most):
+            raise RefusedValueError(f"expected a whole number {wanted}")
+        return number
+
+    return BeforeValidator(check)
+
+
+def _number_above_zero(value: object) -> float:
+    if isinstance(value, str):
+        value = _as_float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0:
+        return float(value)
+    raise RefusedValueError("expected a number above 0")
+
+
+def _as_float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _duration(value: object) -> float:
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise RefusedValueError(f"expected {error}") from None
+
+
+def _duration_above_zero(value: object) -> float:
+    seconds = _duration(value)
+    if seconds == 0:
+        raise RefusedValueError("expected a duration above 0")
+    return seconds
+
+
+def _size_above_zero(value: object) -> int:
+    try:
+        size = parse_size(value)
+    except ValueError as error:
+        raise RefusedValueError(f"expected {error}") from None
+    if size == 0:
+        raise RefusedValueError("expected a size above 0")
+    return size
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool | int | float):
+        raise RefusedValueError("expected text", "put it in quotes")
+    if not isinstance(value, str):
+        raise RefusedValueError("expected text")
+    return value
+
+
+def _name(value: object) -> str:
+    text = _text(value)
+    if not text or text != text.strip() or not text.isprintable():
+        raise RefusedValueError("expected a name without blanks around it or control characters")
+    return text
+
+
+def _path(value: object) -> str:
+    text = _text(value)
+    if not re.fullmatch(r"/[!-~]*", text):
+        raise RefusedValueError("expected a path that begins with a slash, such as /health")
+    return text
+
+
+def _origin(value: object) -> str:
+    text = _text(value)
+    if text == "*":
+        return text
+    if not re.fullmatch(rf"https?://(?:{_HOST.pattern})(?::[0-9]{{1,5}})?", text):
+        raise RefusedValueError(
+            "expected an origin such as https://chat.example.org, or *", "scheme, host and port only"
+        )
+    return text
+
+
+def engine_url(value: object) -> str:
+    """A base address without a slash at its end.
+
+    Raises:
+        RefusedValueError: not http(s), no host, a bad port, credentials, a query, or the /v1 that the gateway adds.
+    """
+    text = _text(value)
+    if not re.match(r"https?://", text):
+        raise RefusedValueError(f"expected a URL with http:// or https://, {_URL_EXAMPLE}")
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:
+        raise RefusedValueError(
+            f"expected a URL with a valid host and a port from 1 to 65535, {_URL_EXAMPLE}"
+        ) from None
+    authority = url.netloc.removesuffix(f":{port}")
+    if "@" in url.netloc:
+        raise RefusedValueError("a URL must not hold credentials", "use api_key")
+    if not _HOST.fullmatch(authority) or port == 0:
+        raise RefusedValueError(f"expected a URL with a valid host and port, {_URL_EXAMPLE}")
+    if "?" in text or "#" in text:
+        raise RefusedValueError("a base URL has no query and no fragment", "leave out everything from ? or # on")
+    if not re.fullmatch(r"[!-~]*", url.path):
+        raise RefusedValueError("expected a URL without blanks or control characters; other characters percent-encoded")
+    if url.path.rstrip("/").endswith("/v1"):
+        raise RefusedValueError("a base URL ends before /v1, which is added to it", "leave out /v1")
+    return text.rstrip("/")
+
+
+def _secret(value: object, info: ValidationInfo) -> SecretStr | None:
+    if isinstance(value, SecretStr):
+        return value
+    folder = info.context.get("folder") if info.context else None
+    try:
+        text = read_secret(_text(value), folder or Path())
+    except ValueError as error:
+        raise RefusedValueError(str(error)) from None
+    return SecretStr(text) if text else None
+
+
+WholeNumber = Annotated[int, _whole_from(0)]
+PositiveNumber = Annotated[int, _whole_from(1)]
+TcpPort = Annotated[int, _whole_from(0, 65535)]
+PositiveFloat = Annotated[float, BeforeValidator(_number_above_zero)]
+Duration = Annotated[float, BeforeValidator(_duration)]
+PositiveDuration = Annotated[float, BeforeValidator(_duration_above_zero)]
+PositiveSize = Annotated[int, BeforeValidator(_size_above_zero)]
+Name = Annotated[str, BeforeValidator(_name)]
+PathText = Annotated[str, BeforeValidator(_path)]
+Origin = Annotated[str, BeforeValidator(_origin)]
+EngineUrl = Annotated[str, BeforeValidator(engine_url)]
+Secret = Annotated[SecretStr | None, BeforeValidator(_secret)]
