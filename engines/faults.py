@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from engines import messages
+from engines import reports
 
 
 class FaultKind(StrEnum):
@@ -57,7 +57,7 @@ class FaultRule:
 
 
 ENGINE_FAILED = "The engine failed while working on this request."
-CREDENTIALS_REFUSED = "The engine refused the gateway's credentials."  # noqa: S105 -- not a secret
+CREDENTIALS_REFUSED = "The engine refused the gateway's credentials."
 BUSY = "The engine is busy and cannot accept new requests. Please try again later."
 NO_PATH = "The engine does not serve this operation for this model."
 NO_MODEL = "The engine does not serve the requested model."
@@ -103,7 +103,7 @@ _MODEL_MISSING = re.compile(r"\bmodel\b.{0,200}\b(?:does not exist|not found|unk
 
 def classify(status: int, body: bytes, rules: tuple[FaultRule, ...] = ()) -> Fault:
     """Make a fault of an HTTP error answer; `rules` are the engine's own and come first."""
-    return _judge(status, messages.read(body), rules)
+    return _judge(status, reports.read(body), rules)
 
 
 def classify_event(body: bytes, rules: tuple[FaultRule, ...] = ()) -> Fault | None:
@@ -120,14 +120,14 @@ def classify_event(body: bytes, rules: tuple[FaultRule, ...] = ()) -> Fault | No
         return None
     if not isinstance(event, dict) or not (event.get("error") or event.get("object") == "error"):
         return None
-    report = messages.of_json(event)
+    report = reports.of_json(event)
     status = report.code if isinstance(report.code, int) and 400 <= report.code <= 599 else None
     if status is None:
         status = 400 if report.type in {"invalid_request_error", "BadRequestError"} else 500
     return _judge(status, report, rules)
 
 
-def _judge(status: int, report: messages.Report, rules: tuple[FaultRule, ...]) -> Fault:
+def _judge(status: int, report: reports.Report, rules: tuple[FaultRule, ...]) -> Fault:
     text = report.text
     for rule in (*rules, *COMMON_RULES):
         if (not rule.statuses or status in rule.statuses) and (rule.pattern.search(text) or report.code == rule.kind):
@@ -136,7 +136,7 @@ def _judge(status: int, report: messages.Report, rules: tuple[FaultRule, ...]) -
     return _fault(kind, status, report.message, report.param)
 
 
-def _by_status(status: int, report: messages.Report) -> FaultKind:
+def _by_status(status: int, report: reports.Report) -> FaultKind:
     if status in {401, 403}:
         return FaultKind.UNAUTHORIZED
     if status in {404, 405}:

@@ -1,255 +1,118 @@
-"""Reads error bodies of any shape and turns them into a sentence for people.
+"""Chat messages rewritten for Triton, whose schema of 2024 knows less than today's clients send.
 
-Shapes seen on the wire: OpenAI's object, a bare string under `error`, trtllm-serve's flat object, FastAPI's `detail` as
-text or list, Anthropic's envelope, validation dumps inside a string (pydantic, serde, validator), plain text, HTML,
-nothing.
+Messages are taken apart only when a cheap look at the bytes says that something may have to change: inside a JSON
+string a quote is escaped, so `"type"` with bare quotes is a member name or a whole value. Untouched messages and
+untouched members of touched ones stay byte for byte.
 """
-
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
-INVALID_JSON = "The request body could not be parsed as JSON."
-UNREADABLE = "The engine could not read the request."
-LONGEST_TEXT = 65536
-"""Characters of an error body that are looked at."""
-LONGEST_MESSAGE = 600
+from engines.policy import NULL, Edit, Members, ParameterRefused
+
+SIGNS = (b'"developer"', b'"type"', b'"tool_calls"')
+"""A role Triton does not know; content parts; tool calls with arguments to check."""
+TEXT_ROLES = frozenset({b'"system"', b'"assistant"', b'"tool"', b'"function"'})
+"""Roles whose content must be a string; a user's may be a list of parts."""
+PART_SEPARATOR = "\n"
+"""Between text parts made one string; vLLM does the same."""
+PART_TEXT = {"text": "text", "refusal": "refusal"}
+"""Part types that are text, and the key that holds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What an error body says: the raw text for rules to match, and a message that is safe to show."""
-
-    text: str
-    message: str = ""
-    param: str | None = None
-    code: str | int | None = None
-    type: str | None = None
-    structured: bool = False
-    """False for plain text, HTML and nothing: perhaps not the engine speaking but something before it."""
+class _Function(msgspec.Struct):
+    arguments: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """One entry of a validation dump: pydantic's type, the path without model names, the branch of a union, the text."""
-
-    type: str
-    path: tuple[str, ...]
-    branch: str
-    said: str
+class _ToolCall(msgspec.Struct):
+    function: _Function | None = None
 
 
-def read(body: bytes) -> Report:
-    """Read an HTTP error body."""
-    try:
-        decoded = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        text = body[:LONGEST_TEXT].decode("utf-8", "replace")
-        return Report(text, "" if "<" in text else safe(text))
-    return of_json(decoded)
+def for_triton(name: str, members: Members) -> Edit | None:
+    """Make messages fit Triton's schema.
 
+    `developer` becomes `system`; lists of text parts become a string where only a string is taken (both 422 otherwise:
+    recordings `chat_role_developer`, `chat_system_parts`, `chat_assistant_parts`, `chat_tool_parts`); empty `arguments`
+    of earlier calls become `{}` (500 otherwise: `chat_tool_results_empty_arguments`).
 
-def of_json(decoded: object) -> Report:
-    """Read an error body that is JSON."""
-    if not isinstance(decoded, dict):
-        return Report(str(decoded)[:LONGEST_TEXT])
-    error = decoded.get("error")
-    detail = decoded.get("detail")
-    if isinstance(error, dict):
-        return _object(error)
-    if isinstance(error, str):
-        return _text(error)
-    if isinstance(detail, str):
-        return _text(detail)
-    if isinstance(detail, list):
-        complaints = tuple(_of_detail(detail))
-        return _complaints(complaints, str([c.said for c in complaints])[:LONGEST_TEXT])
-    return _object(decoded)
-
-
-def _object(error: Mapping[str, object]) -> Report:
-    message, param, code, kind = (error.get(key) for key in ("message", "param", "code", "type"))
-    found = _text(message if isinstance(message, str) else "")
-    return Report(
-        found.text,
-        found.message,
-        found.param or (_param(param.removeprefix("body.").split(".")) if isinstance(param, str) else None),
-        code if isinstance(code, str | int) else None,
-        kind if isinstance(kind, str) else None,
-        structured=True,
-    )
-
-
-def _text(text: str) -> Report:
-    """Read a message that may hold a validation dump."""
-    text = text[:LONGEST_TEXT]
-    complaints = tuple(_of_dump(text)) or tuple(_of_pydantic_text(text))
-    if complaints:
-        return _complaints(complaints, text)
-    if (serde := _SERDE.match(text)) is not None:
-        return _of_serde(serde, text)
-    if (named := _NAMED.match(text)) is not None and named["param"] != "__all__":
-        return Report(
-            text,
-            safe(f"Invalid value for '{named['param']}': {_range(named['said'])}"),
-            named["param"],
-            structured=True,
-        )
-    message = text.removeprefix("__all__: ")
-    marked = _MARKED_PARAM.search(message)
-    if marked is not None:
-        return Report(text, safe(message[: marked.start()]), _param(marked["param"].split(".")), structured=True)
-    return Report(text, safe(message), None, structured=True)
-
-
-# --- sentences ---------------------------------------------------------------------------------------------------------
-
-
-def _complaints(complaints: Sequence[Complaint], text: str) -> Report:
-    """Say the complaint that fits: of a union, the branch whose tag (role, type) was not the one refused."""
-    if not complaints:
-        return Report(text, structured=True)
-    wrong = {c.branch for c in complaints if c.branch and c.type in _TAG_MISMATCH and c.path[-1:] in _TAGS}
-    fitting = [c for c in complaints if not c.branch or c.branch not in wrong]
-    chosen = (fitting or complaints)[0]
-    param = _param(chosen.path)
-    if not fitting:
-        return Report(
-            text, f"The value of '{param}' is not supported." if param else UNREADABLE, param, structured=True
-        )
-    return Report(text, _sentence(chosen, param), param, structured=True)
-
-
-def _sentence(complaint: Complaint, param: str | None) -> str:
-    if complaint.type == "json_invalid":
-        return INVALID_JSON
-    if param is None:
-        return UNREADABLE if complaint.type != "value_error" else safe(_VALUE_ERROR.sub("", complaint.said))
-    if complaint.type == "missing":
-        return f"Missing required parameter: '{param}'."
-    if complaint.type == "extra_forbidden":
-        return f"Unsupported parameter: '{param}'."
-    said = _VALUE_ERROR.sub("", complaint.said)
-    return safe(f"Invalid value for '{param}': {said[:1].lower()}{said[1:]}")
-
-
-def _of_serde(found: re.Match[str], text: str) -> Report:
-    """`max_tokens: invalid type: ..., expected u32 at line 1 column 110` (vLLM's Rust frontend)."""
-    if found["syntax"]:
-        return Report(text, INVALID_JSON, None, structured=True)
-    param, said = found["param"], _AT_LINE.sub("", found["said"])
-    missing = _SERDE_MISSING.match(said)
-    if missing is not None:
-        param = f"{param}.{missing['name']}" if param else missing["name"]
-        return Report(text, f"Missing required parameter: '{param}'.", param, structured=True)
-    message = f"Invalid value for '{param}': {said}" if param else f"The request could not be read: {said}"
-    return Report(text, safe(message), param, structured=True)
-
-
-def _range(said: str) -> str:
-    """`Validation error: range [{"min": Number(0.0), ...}]` (vLLM's Rust frontend) in words."""
-    low, high = _RANGE_MIN.search(said), _RANGE_MAX.search(said)
-    if not said.startswith("range") or (low is None and high is None):
-        return said.partition(" [{")[0]
-    if low is not None and high is not None:
-        return f"must be between {low[1]} and {high[1]}"
-    return f"must be at least {low[1]}" if low is not None else f"must be at most {high[1] if high else ''}"
-
-
-def safe(text: str) -> str:
-    """Make an engine's own words fit to show: one line, a full stop, and nothing of its inside.
-
-    Gives "" when the words are code rather than words (reprs, tracebacks, paths, addresses).
+    Raises:
+        ParameterRefused: content that is no text, or arguments that are no JSON (500:
+            `chat_tool_results_bad_arguments`).
     """
-    line = " ".join(text.split())
-    if not line or _INSIDE.search(line) is not None:
-        return ""
-    if len(line) > LONGEST_MESSAGE:
-        line = line[: LONGEST_MESSAGE - 1].rstrip() + "…"
-    return line if line[-1] in ".!?…" else line + "."
-
-
-# --- taking dumps apart ------------------------------------------------------------------------------------------------
-
-
-def _of_detail(entries: Sequence[object]) -> Iterator[Complaint]:
-    """FastAPI's `detail` list (Triton's 422)."""
-    for entry in entries:
-        if isinstance(entry, dict):
-            loc = entry.get("loc")
-            yield _complaint(
-                str(entry.get("type", "")), loc if isinstance(loc, list) else (), str(entry.get("msg", ""))
-            )
-
-
-def _of_dump(text: str) -> Iterator[Complaint]:
-    """Python reprs of the same entries inside a string (vLLM: dotted `loc`; trtllm-serve: a tuple)."""
-    for found in _DUMP_ENTRY.finditer(text):
-        loc = found["loc"]
-        parts = [m[1] or m[2] or m[3] for m in _TUPLE_ITEM.finditer(loc)] if loc[0] == "(" else loc[1:-1].split(".")
-        yield _complaint(found["type"], parts, found["msg"][1:-1])
-
-
-def _of_pydantic_text(text: str) -> Iterator[Complaint]:
-    """Pydantic's own text: a line with the path, then the message with `[type=...]` (vLLM's content parts)."""
-    for found in _PYDANTIC_ENTRY.finditer(text):
-        yield _complaint(found["type"], ("messages", *found["loc"].split(".")), found["msg"])
-
-
-def _complaint(kind: str, loc: Sequence[object], said: str) -> Complaint:
-    parts = [str(part) for part in loc]
-    if parts[:1] == ["body"]:
-        parts = parts[1:]
-    branch = next((part for part in parts if _MODEL_NAME.match(part) is not None), "")
-    return Complaint(kind, tuple(p for p in parts if _MODEL_NAME.match(p) is None and p != ""), branch, said)
-
-
-def _param(path: Sequence[str]) -> str | None:
-    """Write a path as OpenAI does: `messages[0].role`. None for what is no member of a client's request."""
-    if not path or not path[0] or path[0].isdigit() or path[0] in _NOT_THE_CLIENTS:
+    raw = bytes(members[name])
+    if not any(sign in raw for sign in SIGNS):
         return None
-    out = path[0]
-    for part in path[1:]:
-        if part.isdigit():
-            out += f"[{part}]"
-        elif _MODEL_NAME.match(part) is None:
-            out += f".{part}"
-    return out
+    try:
+        messages = msgspec.json.decode(raw, type=list[msgspec.Raw])
+        changed = [_message(at, message) for at, message in enumerate(messages)]
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None  # not what OpenAI takes either: the engine's own refusal says so
+    if not any(changed):
+        return None
+    return {name: b"[" + b",".join(new or bytes(old) for new, old in zip(changed, messages, strict=True)) + b"]"}
 
 
-_TAG_MISMATCH = frozenset({"enum", "literal_error"})
-_TAGS = (("role",), ("type",))
-_NOT_THE_CLIENTS = frozenset({"body", "input_tokens", "input_text", "type"})
-"""What engines name as a parameter although no client sends it."""
+def _message(at: int, raw: msgspec.Raw) -> bytes | None:
+    message = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    role = bytes(message.get("role", NULL))
+    changed = False
+    if role == b'"developer"':
+        role = b'"system"'
+        message["role"] = msgspec.Raw(role)
+        changed = True
+    content = message.get("content", NULL)
+    if role in TEXT_ROLES and bytes(content)[:1] == b"[":
+        message["content"] = msgspec.Raw(msgspec.json.encode(_joined(at, content)))
+        changed = True
+    calls = message.get("tool_calls", NULL)
+    if calls != NULL:
+        new = _tool_calls(at, calls)
+        if new is not None:
+            message["tool_calls"] = msgspec.Raw(new)
+            changed = True
+    return msgspec.json.encode(message) if changed else None
 
-# Names of model classes and union branches in a pydantic path: `ChatCompletionUserMessageParam`, `list[int]`, `str`.
-_MODEL_NAME = re.compile(
-    r"[A-Z]\w*[a-z]|(?:str|int|float|bool|dict|list|enum|literal|constrained-\w+|function-\w+)(?:\[.*\])?$"
-)
-_DUMP_ENTRY = re.compile(
-    r"""\{'type':\ '(?P<type>\w+)',\ 'loc':\ (?P<loc>\([^)]*\)|'[^']*'),\ 'msg':\ """
-    r"""(?P<msg>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""",
-    re.VERBOSE,
-)
-_TUPLE_ITEM = re.compile(r"""'([^']*)'|"([^"]*)"|(\d+)""")
-_PYDANTIC_ENTRY = re.compile(r"^(?P<loc>[\w.\[\], -]+)\n  (?P<msg>[^\n]*?) \[type=(?P<type>\w+)", re.MULTILINE)
-_SERDE = re.compile(
-    r"Failed to (?:(?P<syntax>parse the request body as JSON|buffer the request body)"
-    r"|deserialize the JSON body into the target type): (?:(?P<param>[a-z_]+(?:\[\d+\]|\.\w+)*): )?(?P<said>.*)",
-    re.DOTALL,
-)
-_SERDE_MISSING = re.compile(r"missing field `(?P<name>\w+)`")
-_AT_LINE = re.compile(r" at line \d+ column \d+$")
-_NAMED = re.compile(r"(?P<param>[a-z_]+): Validation error: (?P<said>.*)", re.DOTALL)
-_RANGE_MIN = re.compile(r'"min": Number\(([-\d.]+)\)')
-_RANGE_MAX = re.compile(r'"max": Number\(([-\d.]+)\)')
-_MARKED_PARAM = re.compile(r" ?\(parameter=(?P<param>[\w.]+)(?:, value=.*)?\)$", re.DOTALL)
-_VALUE_ERROR = re.compile(r"^(?:Value|Assertion) error, ")
-_INSIDE = re.compile(
-    r"Traceback|\bFile \"|<class '|\bobject at 0x|<[\w.]+ object|NoneType|\bobject has no attribute\b|is not iterable"
-    r"|InferenceResponse\(|InternalError\(|^\(['\"]|Error\(\.\.\.\)|must be Union\["
-    r"|(?:^|[\s'\"(=])/(?:[\w.+-]+/)+[\w.+-]*|[A-Za-z]:\\\\|\w+://\S|\b\d{1,3}(?:\.\d{1,3}){3}\b"
-    r"|\b(?:localhost|127\.0\.0\.1)\b|\brequest id: |input_value=|\$?VLLM_[A-Z_]+|--http-max"
-)
+
+def _joined(at: int, content: msgspec.Raw) -> str:
+    texts: list[str] = []
+    for part in msgspec.json.decode(content, type=list[dict[str, object]]):
+        kind = part.get("type")
+        text = part.get(PART_TEXT.get(kind, "")) if isinstance(kind, str) else None
+        if not isinstance(text, str):
+            raise ParameterRefused(
+                f"messages[{at}].content", "Triton takes only text in messages of this role.", "unsupported_value"
+            )
+        texts.append(text)
+    return PART_SEPARATOR.join(texts)
+
+
+def _tool_calls(at: int, raw: msgspec.Raw) -> bytes | None:
+    calls = msgspec.json.decode(raw, type=list[_ToolCall])
+    empty: set[int] = set()
+    for index, call in enumerate(calls):
+        arguments = call.function.arguments if call.function is not None else None
+        if arguments is None:
+            continue
+        if not arguments.strip():
+            empty.add(index)
+        elif not _is_json(arguments):
+            raise ParameterRefused(
+                f"messages[{at}].tool_calls[{index}].function.arguments",
+                "The arguments of an earlier tool call are not valid JSON.",
+                "invalid_value",
+            )
+    if not empty:
+        return None
+    members = msgspec.json.decode(raw, type=list[dict[str, msgspec.Raw]])
+    for index in empty:
+        function = msgspec.json.decode(members[index]["function"], type=dict[str, msgspec.Raw])
+        function["arguments"] = msgspec.Raw(b'"{}"')
+        members[index]["function"] = msgspec.Raw(msgspec.json.encode(function))
+    return msgspec.json.encode(members)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True

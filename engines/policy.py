@@ -21,7 +21,7 @@ Translator: TypeAlias = Callable[[str, Members], Edit | None]
 """Gets the member's name and the client's members, which it must not change. None: nothing to do. May refuse."""
 
 
-class ParameterRefused(Exception):
+class ParameterRefused(Exception):  # noqa: N818 -- a word of the field, and an outcome rather than an error
     """A member that this engine cannot serve as asked: 400 for the client, naming the parameter."""
 
     def __init__(self, param: str, message: str, code: str = "unsupported_parameter") -> None:
@@ -40,11 +40,10 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """The engine has another name for it. The client's own use of that other name wins if `keep_existing`."""
+    """The engine has another name for it. If the client sent both, this one wins and the other is dropped."""
 
     to: str
     reason: str = ""
-    keep_existing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +217,11 @@ class _Draft:
     def _rename(self, name: str, policy: Rename) -> None:
         value = self.members[name]
         self._remove(name)
-        there = self.members.get(policy.to)
-        if there is not None and there != NULL and (policy.keep_existing or value == NULL):
+        if value == NULL:
             return
+        there = self.members.get(policy.to)
+        if there is not None and there != NULL:
+            self.dropped.append(policy.to)
         self._writable()[policy.to] = value
         self.translated.append(name)
 
@@ -259,7 +260,8 @@ def _is_one_of(raw: msgspec.Raw, values: tuple[bytes, ...]) -> bool:
     """Compare small JSON values by their bytes, blanks aside; nobody writes `1.0` as `1.00`."""
     if not values:
         return False
-    return b"".join(bytes(raw).split()) in values if len(bytes(raw)) <= LONGEST_NEUTRAL else False
+    data = bytes(raw)
+    return len(data) <= LONGEST_NEUTRAL and b"".join(data.split()) in values
 
 
 LONGEST_NEUTRAL = 64

@@ -10,6 +10,7 @@ from enum import StrEnum
 from engines import faults, policy
 from engines.faults import Fault, FaultKind, FaultRule
 from engines.policy import (
+    UNCHANGED,
     Default,
     Drop,
     Members,
@@ -31,6 +32,7 @@ __all__ = [
     "Fault",
     "FaultKind",
     "FaultRule",
+    "Health",
     "HealthProbe",
     "Members",
     "Operation",
@@ -63,13 +65,29 @@ class Operation(StrEnum):
     EMBEDDINGS = "embeddings"
 
 
+class Health(StrEnum):
+    """What a health answer says."""
+
+    READY = "ready"
+    NOT_READY = "not_ready"
+    """It answers and says that it does not serve (starting, unloading a model, its engine process dead)."""
+    BROKEN = "broken"
+    """Not an answer that this kind of engine gives: perhaps another server at this address."""
+
+
 @dataclass(frozen=True, slots=True)
 class HealthProbe:
-    """Where an engine says how it is. `not_ready` statuses mean alive but not serving; any other means broken."""
+    """Where an engine says how it is, and which statuses say what."""
 
     path: str
     ready: frozenset[int] = frozenset({200})
     not_ready: frozenset[int] = frozenset({503})
+
+    def judge(self, status: int) -> Health:
+        """Say what this status of the health path means."""
+        if status in self.ready:
+            return Health.READY
+        return Health.NOT_READY if status in self.not_ready else Health.BROKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +115,10 @@ class Profile:
             ParameterRefused: the engine cannot serve a member as asked; the client gets a 400 that names it.
             KeyError: this kind has no such operation (see `paths`).
         """
-        return policy.prepare(self.tables[operation], members, unknown)
+        table = self.tables[operation]
+        if table.quiet.issuperset(members):  # the same test as in policy.prepare, one call earlier
+            return UNCHANGED
+        return policy.prepare(table, members, unknown)
 
     def classify(self, status: int, body: bytes) -> Fault:
         """Say what an HTTP error answer of this engine means, in words a client may see."""

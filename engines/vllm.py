@@ -1,12 +1,134 @@
-"""vLLM, both frontends (Python and Rust): nearly everything passes."""
+"""vLLM 0.32, both frontends: nearly everything passes.
 
+What it does not know it ignores without a word (`chat_unknown_fields`, `chat_functions_legacy`,
+`chat_guided_choice_legacy`), so members that promise something are refused here, and labels go on untouched.
+The Rust frontend is stricter (n = 1, one prompt); its own refusals are clear enough to pass on.
+"""
+
+import re
+
+from engines.faults import FaultKind, FaultRule
+from engines.parameters import BOOKKEEPING, ENGINE_EXTRAS, PASS, PROMISES
+from engines.policy import Drop, Pass, Policy, Reject, Rename, Table, Translate
 from engines.profile import EngineKind, HealthProbe, Operation, Profile
-from engines.policy import Pass, Table
+from engines.translators import GUIDED_FIELDS, empty_tools, leave_out, structured_outputs, tool_choice
 
-_PASS = Pass()
-CHAT = Table("vLLM", {"messages": _PASS, "stream": _PASS})
-COMPLETIONS = Table("vLLM", {"prompt": _PASS, "stream": _PASS})
-EMBEDDINGS = Table("vLLM", {"input": _PASS})
+_IGNORED = Pass("ignored by the engine, and nothing in the answer depends on it")
+_UNKNOWN_EXTRAS = frozenset(
+    {
+        "early_stopping",
+        "top_p_min",
+        "thinking",
+        "prompt_ignore_length",
+        "lora_request",
+        "detokenize",
+        "return_context_logits",
+    }
+)
+"""TensorRT-LLM's, which vLLM would ignore."""
+
+_EXTRAS: dict[str, Policy] = {
+    name: policy if name in _UNKNOWN_EXTRAS else PASS for name, policy in ENGINE_EXTRAS.items()
+}
+_GUIDED: dict[str, Policy] = {
+    "structured_outputs": PASS,
+    "guided_decoding_backend": Drop("the engine chooses how it keeps to a constraint"),
+    **{name: Translate(structured_outputs, "becomes 'structured_outputs'") for name in GUIDED_FIELDS},
+}
+_GENERATION: dict[str, Policy] = {
+    **_EXTRAS,
+    **_GUIDED,
+    "frequency_penalty": PASS,
+    "logit_bias": PASS,
+    "n": Pass("more than 1 needs a temperature above 0; the Rust frontend takes only 1"),
+    "presence_penalty": PASS,
+    "response_format": PASS,
+    "seed": PASS,
+    "stop": PASS,
+    "stream": PASS,
+    "stream_options": PASS,
+    "temperature": PASS,
+    "top_p": PASS,
+    "user": _IGNORED,
+    "ec_transfer_params": PASS,
+    "kv_transfer_params": PASS,
+    "vllm_xargs": PASS,
+}
+
+CHAT = Table(
+    "vLLM",
+    {
+        **dict.fromkeys(BOOKKEEPING, _IGNORED),
+        **_GENERATION,
+        **PROMISES,
+        "modalities": Reject("it gives only text", neutral=(b'["text"]',), keep_neutral=True),
+        "messages": Pass("any role is taken; text parts are joined with a newline"),
+        "logprobs": PASS,
+        "top_logprobs": PASS,
+        "max_completion_tokens": Pass("wins over max_tokens; both are cut to what fits the context"),
+        "max_tokens": PASS,
+        "parallel_tool_calls": PASS,
+        "reasoning_effort": PASS,
+        "tools": Translate(empty_tools, "an empty list is left out (400 otherwise)"),
+        "tool_choice": Translate(tool_choice, "left out without tools if 'auto' or 'none' (400 otherwise)"),
+        "best_of": Reject("use 'n'", neutral=(b"1",)),
+        "echo": PASS,
+    },
+)
+COMPLETIONS = Table(
+    "vLLM",
+    {
+        **_GENERATION,
+        "prompt": PASS,
+        "best_of": Reject("it has been removed from the engine", neutral=(b"1",)),
+        "echo": PASS,
+        "logprobs": PASS,
+        "max_tokens": Pass("16 when left out, as with OpenAI"),
+        "max_completion_tokens": Rename("max_tokens", "ignored otherwise"),
+        "suffix": Translate(leave_out(b'""', b"null"), "an empty suffix is left out; others only for infilling models"),
+    },
+)
+EMBEDDINGS = Table(
+    "vLLM",
+    {
+        "input": PASS,
+        "dimensions": Pass("only for Matryoshka models"),
+        "encoding_format": PASS,
+        "user": _IGNORED,
+        **dict.fromkeys(
+            (
+                "add_special_tokens",
+                "cache_salt",
+                "chat_template",
+                "chat_template_kwargs",
+                "embed_dtype",
+                "endianness",
+                "messages",
+                "mm_processor_kwargs",
+                "normalize",
+                "priority",
+                "request_id",
+                "truncate_prompt_tokens",
+                "truncation_side",
+                "use_activation",
+            ),
+            PASS,
+        ),
+    },
+)
+
+FAULT_RULES = (
+    FaultRule(
+        re.compile(r"chat template error: assistant tool call .* has invalid JSON arguments"),
+        FaultKind.INVALID_REQUEST,
+        "The arguments of an earlier tool call are not valid JSON.",
+        "messages",
+        statuses=(500,),
+    ),
+    FaultRule(
+        re.compile(r"length limit exceeded"), FaultKind.INVALID_REQUEST, "The request is too large for the engine."
+    ),
+)
 
 PROFILE = Profile(
     kind=EngineKind.VLLM,
@@ -18,4 +140,5 @@ PROFILE = Profile(
     },
     tables={Operation.CHAT: CHAT, Operation.COMPLETIONS: COMPLETIONS, Operation.EMBEDDINGS: EMBEDDINGS},
     health=HealthProbe("/health"),
+    fault_rules=FAULT_RULES,
 )
