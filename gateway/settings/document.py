@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
 from gateway.settings.problems import Finding, Path
 from gateway.settings.secrets import MissingVariableError, expand, masked, names_secret, without_credentials
@@ -66,11 +67,11 @@ def read_document(text: str, environ: Mapping[str, str]) -> Document:
     try:
         root = _compose(text)
     except MarkedYAMLError as error:
-        document.lines = [masked(line) for line in document.lines]
         document.findings.append(_syntax(error, document.lines))
-    except YAMLError:
         document.lines = [masked(line) for line in document.lines]
-        document.findings.append((Finding((), "not YAML: the file holds characters that YAML forbids"), Position(1, 1)))
+    except ReaderError as error:
+        document.findings.append(_forbidden(error, text))
+        document.lines = [masked(line) for line in document.lines]
     else:
         if root is not None:
             document.tree = _Reader(document, environ).value(root, (), secret=False)
@@ -84,17 +85,25 @@ def _compose(text: str) -> Node | None:
         return node
 
 
+def _forbidden(error: ReaderError, text: str) -> tuple[Finding, Position]:
+    before = text[: error.position]
+    position = Position(before.count("\n") + 1, error.position - before.rfind("\n"))
+    return Finding((), f"not YAML: the character U+{ord(text[error.position]):04X} is not allowed"), position
+
+
 def _syntax(error: MarkedYAMLError, lines: list[str]) -> tuple[Finding, Position]:
     mark = error.problem_mark or error.context_mark
     position = Position(mark.line + 1, mark.column + 1) if mark else Position(1, 1)
-    parts = [part for part in (error.context, error.problem) if part]
     line = lines[position.line - 1] if position.line <= len(lines) else ""
+    problem = ", ".join(part for part in (error.context, error.problem) if part)
+    if masked(line) != line:
+        problem = re.sub(r"'[^']{4,}'", "'…'", problem)
     fix = None
     if "${" in line:
         fix = "inside [ ] and { }, put ${…} in quotes"
     elif "\t" in line:
         fix = "indent with spaces, not tabs"
-    return Finding((), f"not YAML: {', '.join(parts)}", fix), position
+    return Finding((), f"not YAML: {problem}", fix), position
 
 
 class _Reader:

@@ -38,7 +38,8 @@ def explain(error: ErrorDetails) -> Finding:
         return Finding(path, _WRONG_TYPE[kind], example, value_as=NOT)
     reason = context.get("error")
     if isinstance(reason, RefusedValueError):
-        return Finding(path, str(reason), reason.fix or example, value_as=NOT)
+        message = str(reason)
+        return Finding(path, message, reason.fix or (None if "such as" in message else example), value_as=NOT)
     return Finding(path, error["msg"], example)
 
 

@@ -80,23 +80,24 @@ def _validate(tree: dict[str, object], folder: File, lost: set[Path]) -> tuple[S
     """The settings, or None, and what is wrong; nothing is said twice about one place or what is below it."""
     settings = None
     found = list(not_yet(tree))
-    silent = lost | {finding.path for finding in found}
+    silent = {finding.path for finding in found}
     try:
         settings = Settings.model_validate(tree, context={"folder": folder})
     except ValidationError as error:
-        details = error.errors(include_url=False)
-        found += _news(map(explain, details), silent)
-    silent = silent | {finding.path for finding in found}
-    found += _news(crosscheck(tree), silent)
+        found += _news(map(explain, error.errors(include_url=False)), silent, lost)
+    silent |= {finding.path for finding in found}
+    found += _news(crosscheck(tree), silent, lost)
     return settings, found
 
 
-def _news(findings: Iterable[Finding], silent: set[Path]) -> list[Finding]:
-    return [
-        finding
-        for finding in findings
-        if not any(finding.path[:end] in silent for end in range(1, len(finding.path) + 1))
-    ]
+def _news(findings: Iterable[Finding], silent: set[Path], lost: set[Path]) -> list[Finding]:
+    """Findings about places of which nothing is known yet; a lost value can still have a wrong key."""
+    news: list[Finding] = []
+    for finding in findings:
+        around = {finding.path[:end] for end in range(1, len(finding.path) + 1)}
+        if not around & silent and (finding.at_key or not around & lost):
+            news.append(finding)
+    return news
 
 
 @dataclass(slots=True)

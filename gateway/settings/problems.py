@@ -1,6 +1,7 @@
 """What can be wrong with a configuration, as values: every mistake has a place, a key and a way out."""
 
 import difflib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -73,7 +74,8 @@ def dotted(path: Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
             continue
-        name = f'"{part}"' if not part or set(part) & set('.[]" ') else part
+        plain = part and part.isprintable() and not set(part) & set('.[]" ')
+        name = part if plain else json.dumps(part, ensure_ascii=not part.isprintable())
         text += f".{name}" if text else name
     return text
 

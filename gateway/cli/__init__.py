@@ -1,0 +1,102 @@
+"""The `turnout` command: one row per subcommand, each loaded only when it runs."""
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Where a subcommand's typer-annotated function is."""
+
+    name: str
+    module: str
+    function: str
+
+
+COMMANDS: Final = tuple(
+    Command(name, f"gateway.cli.{name}", name)
+    for name in (
+        "check",
+        "version",
+    )
+)
+_ROWS: Final = {row.name: row for row in COMMANDS}
+
+
+class UnknownCommand(typer.TyperException):
+    """A subcommand that does not exist."""
+
+    exit_code = 2
+
+
+class LazyGroup(TyperGroup):
+    """Imports a subcommand's module when the subcommand is asked for, so that the quick ones start quickly."""
+
+    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - the group's interface
+        """The names, in the order of the table."""
+        return list(_ROWS)
+
+    def get_command(self, ctx: object, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002 - the group's interface
+        """The subcommand, built from its function."""
+        row = _ROWS.get(cmd_name)
+        if row is None:
+            return None
+        single = typer.Typer(add_completion=False, rich_markup_mode=self.rich_markup_mode)
+        single.command(row.name)(getattr(importlib.import_module(row.module), row.function))
+        command = get_command(single)
+        return command if isinstance(command, TyperCommand) else None
+
+    def resolve_command(self, ctx: object, args: list[str]) -> tuple[str | None, TyperCommand | None, list[str]]:
+        """The subcommand that the arguments begin with, and the rest of them."""
+        name, *rest = args
+        if name not in _ROWS:
+            close = difflib.get_close_matches(name, _ROWS, n=1)
+            suggestion = f'did you mean "{close[0]}"?' if close else "see turnout --help"
+            raise UnknownCommand(f'no command "{name}" ({suggestion})')
+        return name, self.get_command(ctx, name), rest
+
+
+def _about() -> None:
+    """One OpenAI endpoint in front of vLLM, TensorRT-LLM and Triton."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and gives its exit code; every error is one line on stderr.
+
+    A subcommand reports a failure by raising `typer.TyperException` (one line, exit code 1), or by printing and raising
+    `typer.Exit`.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    app = typer.Typer(
+        cls=LazyGroup,
+        add_completion=False,
+        rich_markup_mode="rich" if sys.stdout.isatty() else None,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    app.callback()(_about)
+    try:
+        result = get_command(app).main(given or ["--help"], prog_name="turnout", standalone_mode=False)
+    except typer.TyperException as error:
+        _complain(error)
+        return error.exit_code
+    except typer.Abort:
+        return 130
+    except OSError as error:
+        typer.echo(f"turnout: {error.strerror or error}", err=True)
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _complain(error: typer.TyperException) -> None:
+    command = getattr(getattr(error, "ctx", None), "command_path", None)
+    hint = f" (see {command} --help)" if command else ""
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    typer.echo(f"{command or 'turnout'}: {message}{hint}", err=True)

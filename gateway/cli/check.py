@@ -1,0 +1,40 @@
+"""`turnout check`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.cli.report import read_settings
+from gateway.settings import Engine, Model
+
+
+def check(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="The configuration; default: $TURNOUT_CONFIG, turnout.yaml, config/turnout.yaml."
+        ),
+    ] = None,
+) -> None:
+    """Validate a configuration file: exit code 0 if it can be served, 2 with every problem otherwise."""
+    loaded = read_settings(file)
+    settings = loaded.settings
+    typer.echo(f"{loaded.source}: OK")
+    for name, engine in settings.engines.items():
+        typer.echo(f"  engine {name}: {_engine(engine)}")
+    for name, model in settings.models.items():
+        typer.echo(f"  model {name}: {_model(name, model)}")
+    if settings.discovers_models:
+        typer.echo("  models: whatever the engines list")
+
+
+def _engine(engine: Engine) -> str:
+    replicas = "1 replica" if len(engine.urls) == 1 else f"{len(engine.urls)} replicas"
+    return f"{engine.kind}, {replicas}"
+
+
+def _model(name: str, model: Model) -> str:
+    targets = ", ".join(f"{target.model} on {target.engine}" for target in model.targets_of(name))
+    also = f"; also called {', '.join(model.aliases)}" if model.aliases else ""
+    return f"{model.task}, {targets}{also}"
