@@ -7,7 +7,6 @@ The searches for ``"key":`` are safe in raw JSON: inside a string value every qu
 ``"model":"`` can only be a member of an object.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -35,25 +34,17 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class AnswerNames:
-    """The ``id`` and ``model`` that one exchange's answer must carry."""
+    """What the answers to one model name carry in one operation; shared by all its exchanges."""
 
-    __slots__ = ("_fresh", "model", "model_json", "model_member", "new_id", "operation", "prefix", "prefix_bytes")
+    __slots__ = ("model", "model_json", "model_member", "operation", "prefix", "prefix_bytes")
 
-    def __init__(self, operation: Operation, model: str, new_id: Callable[[], str]) -> None:
+    def __init__(self, operation: Operation, model: str) -> None:
         self.operation = operation
         self.model = model
-        self.model_json = msgspec.json.encode(model)
-        self.model_member = b'"model":' + self.model_json
-        self.new_id = new_id
-        self._fresh: str | None = None
+        self.model_json = msgspec.Raw(msgspec.json.encode(model))
+        self.model_member = b'"model":' + bytes(self.model_json)
         self.prefix = ID_PREFIX.get(operation)
         self.prefix_bytes = b'{"id":"' + self.prefix.encode() if self.prefix is not None else b"{"
-
-    def fresh_id(self) -> str:
-        """The gateway's own id for this answer, the same at every call."""
-        if self._fresh is None:
-            self._fresh = f"{self.prefix}{self.new_id()}"
-        return self._fresh
 
     def good_id(self, value: str | None) -> bool:
         """Whether the engine's own id may stay."""
@@ -63,24 +54,25 @@ class AnswerNames:
             return False
         return len(value) - len(self.prefix) >= _UNIQUE_LENGTH
 
-    def apply(self, members: Members) -> Members:
-        """The members with ``id`` and ``model`` set right, in their places."""
-        members = dict(members)
-        members["model"] = msgspec.Raw(self.model_json)
-        if self.prefix is not None and not self.good_id(_text(members.get("id"))):
-            fresh = msgspec.Raw(msgspec.json.encode(self.fresh_id()))
-            members = members | {"id": fresh} if "id" in members else {"id": fresh} | members
+    def apply(self, members: Members, own_id: str) -> Members:
+        """The members with ``id`` and ``model`` set right, in their places; ``own_id`` replaces an id that may not stay."""
+        members = members | {"model": self.model_json}
+        if not self.good_id(_text(members.get("id"))):
+            raw = msgspec.Raw(msgspec.json.encode(f"{self.prefix}{own_id}"))
+            members = members | {"id": raw} if "id" in members else {"id": raw} | members
         return members
 
 
-def respell_answer(body: bytes, names: AnswerNames) -> bytes:
+def respell_answer(body: bytes, names: AnswerNames, own_id: str) -> bytes:
     """The whole answer with the right ``id`` and ``model``; the same object when nothing had to change.
+
+    ``own_id`` is the unique part of the id that is used when the engine's may not stay.
 
     Raises ValueError when the body is not a JSON object.
     """
     if body.startswith(names.prefix_bytes) and _has_good_head(body, names):
         return body
-    return msgspec.json.encode(names.apply(_members(body)))
+    return msgspec.json.encode(names.apply(_members(body), own_id))
 
 
 def _has_good_head(body: bytes, names: AnswerNames) -> bool:

@@ -56,6 +56,7 @@ class StreamRelay:
         "_held",
         "_learned",
         "_names",
+        "_own_id",
         "_substance",
         "_swaps",
         "_usage_at",
@@ -66,8 +67,10 @@ class StreamRelay:
         "finished",
     )
 
-    def __init__(self, names: AnswerNames) -> None:
+    def __init__(self, names: AnswerNames, own_id: str) -> None:
+        """``own_id`` is the unique part of the id that is used when the engine's may not stay."""
         self._names = names
+        self._own_id = own_id
         self._cutter = EventCutter()
         self._compact = False
         self._fast = False
@@ -187,7 +190,7 @@ class StreamRelay:
             self._learn(read, data)
         if read.model == names.model and names.good_id(read.id):
             return without_noise(event)
-        return with_data(msgspec.json.encode(names.apply(_decode_members(data))))
+        return with_data(msgspec.json.encode(names.apply(_decode_members(data), self._own_id)))
 
     def _learn(self, read: _Event, data: bytes) -> None:
         """What to exchange in every event of this stream, from its first one."""
@@ -196,7 +199,8 @@ class StreamRelay:
         if read.model != names.model:
             swaps.append((b'"model":' + msgspec.json.encode(read.model), names.model_member))
         if not names.good_id(read.id):
-            swaps.append((b'"id":' + msgspec.json.encode(read.id), b'"id":' + msgspec.json.encode(names.fresh_id())))
+            fresh = msgspec.json.encode(f"{names.prefix}{self._own_id}")
+            swaps.append((b'"id":' + msgspec.json.encode(read.id), b'"id":' + fresh))
         self._swaps = tuple(swaps)
         self._compact = b'"choices":[' in data and self._swappable(data, 1)
 

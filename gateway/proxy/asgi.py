@@ -1,0 +1,207 @@
+"""An exchange carried by any ASGI server.
+
+One coroutine per request: it reads the body, lets the exchange work by callbacks, and sends what the exchange has put
+into the outbox. The client's leaving is watched from the moment the request is forwarded, in both modes; the watcher
+costs a task, so it is made only for requests that are still open after `WATCH_AFTER`.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from starlette.types import Message, Receive, Scope, Send
+
+from engines.profile import Operation
+from gateway.errors import ApiError, BodyTooLarge, InvalidRequest
+from gateway.proxy import replies
+from gateway.proxy.downstream import Inbound
+from gateway.proxy.exchange import Exchange
+from gateway.proxy.plane import Plane
+from gateway.wire.cors import cors_lines
+from gateway.wire.headers import FORWARDED_TO_ENGINE, REQUEST_ID, clean_request_id, forwardable
+
+WATCH_AFTER: Final = 0.2
+"""Seconds; well within the second in which a client's leaving must reach the engine."""
+
+OUTBOX_LIMIT: Final = 256 * 1024
+"""Bytes that may wait for the server before the engine is asked to slow down."""
+
+
+class ClientLeft(Exception):
+    """The client closed its connection before its request was whole."""
+
+
+async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Receive, send: Send) -> None:
+    """Serves one request to a forwarded path."""
+    carrier = AsgiCarrier(plane, send)
+    try:
+        inbound = await read_request(plane, operation, scope, receive)
+    except ClientLeft:
+        return
+    except ApiError as error:
+        headers = replies.block(replies.JSON, plane.ids().encode(), 0.0, replies.error_lines(error))
+        carrier.respond(error.status, headers + b"connection: close\r\n", error.body())
+        await carrier.flush()
+        return
+    carrier.exchange = exchange = Exchange(plane, carrier, inbound)
+    exchange.begin()
+    await carrier.run(receive)
+
+
+async def read_request(plane: Plane, operation: Operation, scope: Scope, receive: Receive) -> Inbound:
+    """The request's body and headers. Raises BodyTooLarge as soon as it is known, InvalidRequest, ClientLeft."""
+    limit = plane.settings.server.max_body
+    inbound = Inbound(operation, b"")
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            if int(value) > limit:
+                raise too_large(limit)
+        elif name == REQUEST_ID:
+            inbound.request_id = clean_request_id(value)
+        elif name == b"origin":
+            inbound.echo = cors_lines(value, plane.origins)
+        elif name == b"content-encoding" and value.lower() != b"identity":
+            raise InvalidRequest("Compressed request bodies are not taken; send plain JSON.", code="invalid_encoding")
+        elif name in FORWARDED_TO_ENGINE and forwardable(value):
+            inbound.forward += b"%s: %s\r\n" % (name, value)
+    inbound.body = await _read_body(receive, limit)
+    return inbound
+
+
+async def _read_body(receive: Receive, limit: int) -> bytes:
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientLeft
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body", False) and len(body) <= limit:
+        return body
+    parts = [body]
+    size = len(body)
+    while message.get("more_body", False):
+        if size > limit:
+            raise too_large(limit)
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+    if size > limit:
+        raise too_large(limit)
+    return b"".join(parts)
+
+
+def too_large(limit: int) -> BodyTooLarge:
+    """The refusal of a body over ``limit`` bytes."""
+    return BodyTooLarge(f"The request body is larger than the {limit} bytes that this gateway takes.")
+
+
+class AsgiCarrier:
+    """The `Downstream` of one ASGI request."""
+
+    __slots__ = ("_ended", "_outbox", "_paused", "_plane", "_send", "_waiting", "_wake", "bucket", "exchange")
+    exchange: Exchange
+
+    def __init__(self, plane: Plane, send: Send) -> None:
+        self._plane = plane
+        self._send = send
+        self._outbox: list[Message] = []
+        self._waiting = 0
+        self._wake: asyncio.Future[None] | None = None
+        self._ended = False
+        self._paused = False
+        self.bucket = -1
+
+    # Downstream
+
+    def respond(self, status: int, headers: bytes, body: bytes) -> None:
+        """A whole answer (`Downstream`)."""
+        lines = asgi_headers(headers + b"content-length: %d\r\n" % len(body))
+        self._outbox.append({"type": "http.response.start", "status": status, "headers": lines})
+        self._put({"type": "http.response.body", "body": body}, ended=True)
+
+    def start(self, status: int, headers: bytes) -> None:
+        """The head of a stream (`Downstream`)."""
+        self._outbox.append({"type": "http.response.start", "status": status, "headers": asgi_headers(headers)})
+
+    def write(self, data: bytes) -> None:
+        """A part of the body (`Downstream`)."""
+        self._put({"type": "http.response.body", "body": data, "more_body": True}, ended=False)
+        self._waiting += len(data)
+        if self._waiting > OUTBOX_LIMIT and not self._paused:
+            self._paused = True
+            self.exchange.client_paused()
+
+    def finish(self) -> None:
+        """The end of the body (`Downstream`)."""
+        self._put({"type": "http.response.body", "body": b""}, ended=True)
+
+    def abort(self) -> None:
+        """No end (`Downstream`): a server closes the connection of an application that returns in the middle."""
+        self._put(None, ended=True)
+
+    def _put(self, message: Message | None, *, ended: bool) -> None:
+        if message is not None:
+            self._outbox.append(message)
+        self._ended = self._ended or ended
+        self._rouse()
+
+    def _rouse(self) -> None:
+        wake = self._wake
+        if wake is not None and not wake.done():
+            wake.set_result(None)
+
+    # The coroutine's side
+
+    async def flush(self) -> None:
+        """Sends what is in the outbox."""
+        while self._outbox:
+            outbox, self._outbox = self._outbox, []
+            for message in outbox:
+                await self._send(message)
+        self._waiting = 0
+        if self._paused:
+            self._paused = False
+            self.exchange.client_resumed()
+
+    async def run(self, receive: Receive) -> None:
+        """Sends until the exchange is over, and tells it when the client leaves."""
+        if self._ended:
+            await self.flush()
+            return
+        watcher: asyncio.Future[None] | None = None
+        loop = self._plane.loop
+        self._plane.deadlines.put(self, loop.time() + WATCH_AFTER)
+        try:
+            while not self._all_sent():
+                if self._outbox:
+                    await self.flush()
+                    continue
+                self._wake = loop.create_future()
+                await self._wake
+                if watcher is None and self.bucket < 0 and not self._ended:
+                    watcher = asyncio.ensure_future(self._watch(receive))
+        finally:
+            self._plane.deadlines.drop(self)
+            self.exchange.client_gone()
+            if watcher is not None:
+                watcher.cancel()
+
+    def _all_sent(self) -> bool:
+        return self._ended and not self._outbox
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.exchange.client_gone()
+        self._ended = True
+        self._rouse()
+
+    def on_deadline(self, now: float) -> None:
+        """The request takes long enough to be watched (`Timed`)."""
+        del now
+        self._rouse()
+
+
+def asgi_headers(block: bytes) -> Iterable[tuple[bytes, bytes]]:
+    """A block of header lines in ASGI's form."""
+    return [(name, value) for name, _, value in (line.partition(b": ") for line in block[:-2].split(b"\r\n"))]

@@ -1,0 +1,287 @@
+"""One try of one call at one endpoint.
+
+An attempt is the `Listener` of its connection. It reads the answer as far as needed to know how it went, and tells its
+owner (the exchange) one of four things: bytes of a stream, the end of a stream, a whole answer, or a failure as an
+outcome with what the client would be told. It never speaks to the client itself.
+"""
+
+from typing import Final, Protocol
+
+from engines.faults import Fault
+from gateway.balance.lease import Lease
+from gateway.balance.outcome import REFUSED, SERVED, STALE, TRUNCATED, Broken, Outcome, Phase, TimedOut, label
+from gateway.errors import ApiError, EngineFailed
+from gateway.proxy import verdicts
+from gateway.proxy.outgoing import Outgoing
+from gateway.proxy.plane import Asked, Destination, Plane
+from gateway.proxy.upstream import Connection
+from gateway.wire.answer import Usage, find_usage, respell_answer
+from gateway.wire.inflate import InflateError, Inflater
+from gateway.wire.openai import Call, expected_choices
+from gateway.wire.stream import StreamRelay
+
+ANSWER_LIMIT: Final = 512 * 1024 * 1024
+"""Bytes of a whole answer that are held before it is sent on; an engine that says more is cut off."""
+
+BROKEN_ANSWER: Final = "The engine's answer made no sense."
+
+
+class Owner(Protocol):
+    """Who started the attempt."""
+
+    def on_stream(self, data: bytes) -> None:
+        """Bytes for the client."""
+
+    def on_stream_end(self, tail: bytes) -> None:
+        """The stream is complete once ``tail`` is sent. The lease has ended."""
+
+    def on_whole(self, body: bytes) -> None:
+        """The whole answer. The lease has ended."""
+
+    def on_failure(self, outcome: Outcome, error: ApiError) -> None:
+        """The attempt is over without an answer. The lease has ended."""
+
+
+class Attempt:
+    """Sends on construction's `send`, listens, reports once how it ended. ``committed`` is set by the owner."""
+
+    __slots__ = (
+        "_answer_begun",
+        "_asked",
+        "_call",
+        "_connection",
+        "_forward",
+        "_inflater",
+        "_owner",
+        "_parts",
+        "_plane",
+        "_relay",
+        "_size",
+        "_stale",
+        "begun_at",
+        "committed",
+        "destination",
+        "lease",
+        "outgoing",
+        "over",
+    )
+
+    def __init__(
+        self,
+        plane: Plane,
+        owner: Owner,
+        call: Call,
+        asked: Asked,
+        lease: Lease,
+        destination: Destination,
+        outgoing: Outgoing,
+        forward: bytes,
+    ) -> None:
+        self._plane = plane
+        self._owner = owner
+        self._call = call
+        self._asked = asked
+        self.lease = lease
+        self.destination = destination
+        self.outgoing = outgoing
+        self._forward = forward
+        self._connection: Connection | None = None
+        self._relay: StreamRelay | None = None
+        self._inflater: Inflater | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._answer_begun = False
+        self._stale = False
+        self.begun_at = 0.0
+        self.committed = False
+        self.over = False
+
+    @property
+    def said_all(self) -> bool:
+        """The engine has sent everything that a client waits for; at most the end of the body is missing."""
+        return self._relay is not None and self._relay.done
+
+    def send(self) -> None:
+        """Sends the call on a waiting connection or a new one."""
+        self.begun_at = self._plane.loop.time()
+        pool = self._plane.endpoints[self.lease.endpoint].pool
+        connection = pool.take()
+        if connection is None:
+            pool.connect(self)
+        else:
+            self._transmit(connection)
+
+    def _transmit(self, connection: Connection) -> None:
+        self._connection = connection
+        plane, body = self._plane, self.outgoing.body
+        head = plane.endpoints[self.lease.endpoint].heads[self._call.operation]
+        # A new id each time: an engine may refuse one that it is still working on (cases.md D51).
+        connection.send(self, head % (plane.ids().encode(), self._forward, len(body)), body)
+
+    def abandon(self, outcome: Outcome) -> None:
+        """Gives up: the engine sees its request's connection close, the owner hears nothing more."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abandon()
+        self._end(outcome)
+
+    def pause(self) -> None:
+        """Stops reading from the engine."""
+        if self._connection is not None:
+            self._connection.pause()
+
+    def resume(self) -> None:
+        """Reads again."""
+        if self._connection is not None:
+            self._connection.resume()
+
+    # ---- Listener
+
+    def on_connected(self, connection: Connection) -> None:
+        """A new connection is there; after `abandon` it is kept for others."""
+        if self.over:
+            connection.pool.keep(connection)
+        else:
+            self._transmit(connection)
+
+    def on_refused(self, error: OSError) -> None:
+        """No connection came about: no work was done."""
+        if self.over:
+            return
+        if isinstance(error, TimeoutError):
+            seconds = self.destination.link.timeouts.connect
+            self._fail(TimedOut(Phase.CONNECT), verdicts.timed_out(Phase.CONNECT, seconds))
+        else:
+            self._fail(REFUSED, verdicts.unreachable(self._call.model))
+
+    def on_lost(self, connection: Connection, error: Exception | None) -> None:
+        """The connection died before its answer was whole."""
+        del error
+        self._connection = None
+        if connection.reused and not connection.answered and not self._stale:
+            # The engine closed the idle connection while the request was on its way: nobody has worked on it.
+            self._stale = True
+            self.destination.meter.retried(label(STALE))
+            self._plane.endpoints[self.lease.endpoint].pool.connect(self)
+        elif self.said_all:
+            self._complete(b"")
+        else:
+            self._fail(
+                TRUNCATED if self.committed else Broken(died=True),
+                verdicts.interrupted() if self.committed else EngineFailed("The engine gave no answer."),
+            )
+
+    def on_answer(self, connection: Connection, data: bytes, *, complete: bool) -> None:
+        """The next part of the answer."""
+        try:
+            if not self._answer_begun:
+                self._open(connection)
+            if self._inflater is not None:
+                data = self._inflater.feed(data)
+            if self._relay is not None:
+                self._pass_on(self._relay, data, complete=complete)
+            else:
+                self._collect(connection, data, complete=complete)
+        except (InflateError, OverflowError):
+            self._drop()
+            self._broken(Broken(connection.status), BROKEN_ANSWER)
+
+    def _open(self, connection: Connection) -> None:
+        self._answer_begun = True
+        if connection.encoding:
+            self._inflater = Inflater(connection.encoding)
+        call = self._call
+        if call.stream and connection.status == 200 and connection.content_type[:17] == b"text/event-stream":
+            self._relay = StreamRelay(self._asked.names[call.operation], self._plane.ids())
+
+    def _pass_on(self, relay: StreamRelay, data: bytes, *, complete: bool) -> None:
+        if data and (out := relay.feed(data)):
+            self._owner.on_stream(out)
+        if relay.error is not None:
+            self._drop()
+            profile = self.destination.link.profile
+            self._judge(profile.classify_event(relay.error) or profile.classify(500, relay.error), None)
+        elif complete:
+            self._connection = None
+            if relay.done:
+                self._complete(b"")
+            elif (tail := relay.end(expected_choices(self._call))) is not None and relay.events:
+                self._complete(tail)
+            else:
+                self._broken(Broken(), "The engine ended its answer before it began.")
+
+    def _complete(self, tail: bytes) -> None:
+        self._count_stream()
+        self._end(SERVED)
+        self._owner.on_stream_end(tail)
+
+    def _collect(self, connection: Connection, data: bytes, *, complete: bool) -> None:
+        if data:
+            self._parts.append(data)
+            self._size += len(data)
+            if self._size > ANSWER_LIMIT:
+                raise OverflowError("the answer is larger than the gateway holds")
+        if not complete:
+            return
+        self._connection = None
+        parts = self._parts
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        if connection.status != 200:
+            fault = self.destination.link.profile.classify(connection.status, body)
+            self._judge(fault, verdicts.retry_after_seconds(connection.retry_after))
+        elif self._call.stream:
+            self._broken(Broken(200), "The engine did not stream its answer.")
+        else:
+            self._whole(body)
+
+    def _whole(self, body: bytes) -> None:
+        try:
+            answer = respell_answer(body, self._asked.names[self._call.operation], self._plane.ids())
+        except ValueError:
+            self._broken(Broken(200), BROKEN_ANSWER)
+            return
+        self._count(find_usage(answer), estimate=0)
+        self._end(SERVED)
+        self._owner.on_whole(answer)
+
+    # ---- endings
+
+    def _judge(self, fault: Fault, retry_after: float | None) -> None:
+        error = verdicts.error_of(fault, self._call.model, retry_after)
+        self._fail(TRUNCATED if self.committed else verdicts.outcome_of(fault, retry_after), error)
+
+    def _broken(self, outcome: Broken, message: str) -> None:
+        if self.committed:
+            self._fail(TRUNCATED, verdicts.interrupted())
+        else:
+            self._fail(outcome, EngineFailed(message))
+
+    def _fail(self, outcome: Outcome, error: ApiError) -> None:
+        if self.committed:
+            self._count_stream()
+        self._end(outcome)
+        self._owner.on_failure(outcome, error)
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.listener is self:
+            connection.abandon()
+
+    def _end(self, outcome: Outcome) -> None:
+        if not self.over:
+            self.over = True
+            self.destination.meter.in_flight -= 1
+            self.lease.end(outcome, self._plane.loop.time())
+
+    def _count_stream(self) -> None:
+        relay = self._relay
+        if relay is not None:
+            self._count(relay.usage, estimate=relay.events)
+
+    def _count(self, usage: Usage | None, *, estimate: int) -> None:
+        meter = self.destination.meter
+        if usage is not None:
+            meter.input_tokens += usage.prompt_tokens
+            meter.output_tokens += usage.completion_tokens
+        else:
+            meter.output_tokens += estimate

@@ -1,0 +1,45 @@
+"""The port between an exchange and the client that it serves.
+
+An exchange never learns who carries it: uvicorn's protocol class, an ASGI server, or a test. Header blocks are ready
+bytes (``name: value`` lines, each ended by CRLF); the carrier adds framing, and whatever it owes its own protocol.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from engines.profile import Operation
+
+
+@dataclass(slots=True, eq=False)
+class Inbound:
+    """A client's request as its carrier hands it over: the whole body, and the few headers that matter.
+
+    ``request_id`` is the client's, already found clean, or None. ``forward`` holds header lines for the engine.
+    ``echo`` holds header lines that every answer to this request carries (CORS).
+    """
+
+    operation: Operation
+    body: bytes
+    request_id: bytes | None = None
+    forward: bytes = b""
+    echo: bytes = b""
+
+
+class Downstream(Protocol):
+    """What an exchange may do to its client. Either `respond` once, or `start`, `write`…, and `finish` or `abort`."""
+
+    def respond(self, status: int, headers: bytes, body: bytes) -> None:
+        """A whole answer."""
+
+    def start(self, status: int, headers: bytes) -> None:
+        """The head of an answer of unknown length. A carrier may hold it until the first `write`."""
+
+    def write(self, data: bytes) -> None:
+        """A part of the body."""
+
+    def finish(self) -> None:
+        """The answer is complete."""
+
+    def abort(self) -> None:
+        """The answer stays incomplete: what has been written is sent, then the connection is closed without the end of
+        the body, so that the client cannot take the answer for whole."""

@@ -1,0 +1,281 @@
+"""One client request with all its attempts.
+
+A state machine driven by callbacks: the client's carrier, the attempts and the wheel of deadlines call it, and it calls
+the `Downstream`. There is no coroutine and no task on the straight path; a task exists only while a new connection is
+being made.
+
+Phases: *waiting* (nothing has been sent to the client, so another endpoint may still be tried), *committed* (head and
+first bytes of a stream are out), *over*. Whatever happens, every lease ends exactly once and the meters are set right.
+"""
+
+from typing import Final
+
+from gateway.balance.endpoint import Endpoint
+from gateway.balance.outcome import (
+    CLIENT_GONE,
+    SERVED,
+    Broken,
+    ClientGone,
+    Outcome,
+    Overloaded,
+    Phase,
+    Refused,
+    Rejected,
+    Served,
+    Stale,
+    TimedOut,
+    Truncated,
+    label,
+)
+from gateway.balance.route import Unavailable
+from gateway.errors import ApiError, ModelNotFound
+from gateway.proxy import replies, verdicts
+from gateway.proxy.attempt import Attempt
+from gateway.proxy.downstream import Downstream, Inbound
+from gateway.proxy.outgoing import check_asked, outgoing
+from gateway.proxy.plane import Asked, Plane
+from gateway.wire.openai import Call, parse_call
+from gateway.wire.sse import with_data
+
+_FAILURES: Final = {503: "unavailable", 504: "timed_out"}
+
+
+class Exchange:
+    """Serves one request. Its carrier calls `begin`, then `client_gone`, `client_paused`, `client_resumed`."""
+
+    __slots__ = (
+        "_asked",
+        "_attempt",
+        "_call",
+        "_down",
+        "_inbound",
+        "_last_at",
+        "_last_error",
+        "_paused_at",
+        "_plane",
+        "_tried",
+        "attempts",
+        "bucket",
+        "committed",
+        "over",
+        "request_id",
+        "started",
+    )
+    _call: Call
+    _asked: Asked
+
+    def __init__(self, plane: Plane, down: Downstream, inbound: Inbound) -> None:
+        self._plane = plane
+        self._down = down
+        self._inbound = inbound
+        self._attempt: Attempt | None = None
+        self._tried: tuple[Endpoint, ...] = ()
+        self._last_error: ApiError | None = None
+        self._paused_at = 0.0
+        self._last_at = self.started = plane.loop.time()
+        self.request_id = inbound.request_id or plane.ids().encode()
+        self.attempts = 0
+        self.bucket = -1
+        self.committed = False
+        self.over = False
+
+    # ---- the carrier's calls
+
+    def begin(self) -> None:
+        """Starts to serve; every error ends up as an answer."""
+        inbound = self._inbound
+        try:
+            self._call = call = parse_call(inbound.operation, inbound.body)
+            asked = self._plane.asked.get(call.model)
+            if asked is None:
+                raise ModelNotFound(
+                    f"The model '{call.model[:200]}' does not exist. GET /v1/models lists what can be asked for.",
+                    param="model",
+                )
+            self._asked = asked
+            check_asked(call, asked)
+            self._try()
+        except ApiError as error:
+            self._fail(error)
+
+    def client_gone(self) -> None:
+        """The client has closed its connection: the engine's request is closed at once."""
+        if self.over:
+            return
+        attempt = self._attempt
+        whole = attempt is not None and attempt.said_all
+        if attempt is not None:
+            attempt.abandon(SERVED if whole else CLIENT_GONE)
+        self._finish("served" if whole else "client_gone")
+
+    def client_paused(self) -> None:
+        """The client reads more slowly than the engine writes: stop reading from the engine."""
+        if self.over or self._attempt is None:
+            return
+        self._paused_at = now = self._plane.loop.time()
+        self._attempt.pause()
+        self._plane.deadlines.put(self, min(now + self._plane.settings.server.write_timeout, self._total_deadline()))
+
+    def client_resumed(self) -> None:
+        """The client has caught up."""
+        self._paused_at = 0.0
+        if not self.over and self._attempt is not None:
+            self._last_at = self._plane.loop.time()
+            self._attempt.resume()
+
+    # ---- attempts
+
+    def _try(self) -> None:
+        """Starts an attempt at an endpoint that has not been tried. Raises ApiError when there is none."""
+        plane, asked, call = self._plane, self._asked, self._call
+        now = plane.loop.time()
+        lease = asked.route.acquire(None, now, plane.rng, self._tried)
+        if isinstance(lease, Unavailable):
+            raise self._last_error or verdicts.unavailable(lease, call.model)
+        target = lease.target
+        destination = asked.destinations[target.engine.name]
+        try:
+            sent = outgoing(call, asked, destination.link, target)
+        except ApiError:
+            lease.end(Rejected(400), now)
+            raise
+        destination.meter.in_flight += 1
+        self.attempts += 1
+        self._attempt = attempt = Attempt(plane, self, call, asked, lease, destination, sent, self._inbound.forward)
+        plane.deadlines.put(self, min(now + destination.link.timeouts.first_token, self._total_deadline()))
+        attempt.send()
+
+    def on_failure(self, outcome: Outcome, error: ApiError) -> None:
+        """The attempt came to nothing (`Owner`): another endpoint, or the error."""
+        attempt = self._attempt
+        assert attempt is not None  # noqa: S101 - only an attempt reports
+        if self.committed:
+            self._break_off(error)
+            return
+        if self.attempts >= self._plane.settings.retry.attempts or not _worth_another(outcome):
+            self._fail(error)
+            return
+        self._tried = (*self._tried, attempt.lease.endpoint)
+        self._last_error = error
+        try:
+            self._try()
+        except ApiError as final:
+            self._fail(final)
+        else:
+            attempt.destination.meter.retried(label(outcome))
+
+    # ---- the answer
+
+    def on_stream(self, data: bytes) -> None:
+        """Bytes of the stream (`Owner`). The first ones commit: no other endpoint is tried from here on."""
+        attempt = self._attempt
+        assert attempt is not None  # noqa: S101 - only an attempt reports
+        now = self._plane.loop.time()
+        meter = attempt.destination.meter
+        if self.committed:
+            meter.inter_token.observe(now - self._last_at)
+        else:
+            self.committed = attempt.committed = True
+            meter.first_token.observe(now - self.started)
+            self._down.start(200, self._headers(replies.EVENT_STREAM, replies.STREAM_LINES, now))
+        self._last_at = now
+        self._down.write(data)
+
+    def on_stream_end(self, tail: bytes) -> None:
+        """The stream is complete (`Owner`)."""
+        if tail:
+            self.on_stream(tail)
+        self._finish("served")
+        self._down.finish()
+
+    def on_whole(self, body: bytes) -> None:
+        """The answer is there (`Owner`)."""
+        headers = self._headers(replies.JSON, b"", self._plane.loop.time())
+        self._finish("served")
+        self._down.respond(200, headers, body)
+
+    # ---- time
+
+    def on_deadline(self, now: float) -> float | None:
+        """A deadline may have passed (`Timed`)."""
+        attempt = self._attempt
+        if self.over or attempt is None:
+            return None
+        timeouts = attempt.destination.link.timeouts
+        total = self._total_deadline()
+        if self._paused_at and now >= self._paused_at + self._plane.settings.server.write_timeout:
+            self._down.abort()
+            self.client_gone()
+            return None
+        if now >= total:
+            phase, seconds, limit = Phase.TOTAL, timeouts.total, total
+        elif self._paused_at:
+            return min(self._paused_at + self._plane.settings.server.write_timeout, total)
+        elif self.committed:
+            phase, seconds, limit = Phase.IDLE, timeouts.idle, self._last_at + timeouts.idle
+        else:
+            phase, seconds, limit = Phase.FIRST_TOKEN, timeouts.first_token, attempt.begun_at + timeouts.first_token
+        if now < limit:
+            return min(limit, total)
+        self._too_late(attempt, phase, seconds)
+        return None
+
+    def _too_late(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
+        if attempt.said_all:  # only the end of the body is missing
+            attempt.abandon(SERVED)
+            self.on_stream_end(b"")
+            return
+        attempt.abandon(TimedOut(phase))
+        error = verdicts.timed_out(phase, seconds)
+        if self.committed:
+            self._break_off(error)
+        else:
+            self._fail(error)
+
+    def _total_deadline(self) -> float:
+        attempt = self._attempt
+        if attempt is None:
+            return self.started + 86_400.0
+        return self.started + attempt.destination.link.timeouts.total
+
+    # ---- endings
+
+    def _break_off(self, error: ApiError) -> None:
+        """Ends a committed stream so that no client can take it for whole: one error event, then a cut."""
+        self._finish("truncated")
+        self._down.write(with_data(error.body()))
+        self._down.abort()
+
+    def _fail(self, error: ApiError) -> None:
+        headers = self._headers(replies.JSON, replies.error_lines(error), self._plane.loop.time())
+        self._finish(_FAILURES.get(error.status, "rejected" if error.status < 500 else "failed"))
+        self._down.respond(error.status, headers, error.body())
+
+    def _finish(self, outcome: str) -> None:
+        self.over = True
+        plane = self._plane
+        plane.deadlines.drop(self)
+        meter = plane.nowhere if self._attempt is None else self._attempt.destination.meter
+        meter.count(outcome)
+        meter.request.observe(plane.loop.time() - self.started)
+
+    def _headers(self, content_type: bytes, more: bytes, now: float) -> bytes:
+        attempt = self._attempt
+        if attempt is not None:
+            prepared = attempt.outgoing.prepared
+            more += replies.engine_lines(attempt.destination.link.name, self.attempts)
+            if prepared.dropped or prepared.translated:
+                more += replies.told(prepared.dropped, prepared.translated)
+        return replies.block(content_type, self.request_id, now - self.started, self._inbound.echo + more)
+
+
+def _worth_another(outcome: Outcome) -> bool:
+    """Whether another endpoint may do better. A first-token timeout is not tried again: the work may still be going
+    on, and the client has waited long enough (CONTRACT §5)."""
+    match outcome:
+        case Refused() | Stale() | Overloaded() | Broken():
+            return True
+        case TimedOut(phase=phase):
+            return phase is Phase.CONNECT
+        case Served() | Truncated() | Rejected() | ClientGone():
+            return False

@@ -1,0 +1,44 @@
+"""The header blocks of answers: ready bytes, with the same names on every one (CONTRACT §4)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.errors import ApiError
+
+EVENT_STREAM: Final = b"text/event-stream; charset=utf-8"
+JSON: Final = b"application/json"
+
+_BLOCK: Final = b"content-type: %s\r\nx-request-id: %s\r\nopenai-processing-ms: %d\r\n%s"
+_ENGINE: Final = b"x-turnout-engine: %s\r\nx-turnout-attempts: %d\r\n"
+STREAM_LINES: Final = b"cache-control: no-cache\r\nx-accel-buffering: no\r\n"
+"""Asks middle boxes not to hold events back."""
+
+
+def block(content_type: bytes, request_id: bytes, seconds: float, more: bytes) -> bytes:
+    """The lines that every answer has, and ``more`` of them."""
+    return _BLOCK % (content_type, request_id, seconds * 1000.0, more)
+
+
+def engine_lines(engine: bytes, attempts: int) -> bytes:
+    """Who answered, and after how many attempts."""
+    return _ENGINE % (engine, attempts)
+
+
+def told(dropped: Sequence[str], translated: Sequence[str]) -> bytes:
+    """What the engine's profile changed in the request."""
+    lines = b""
+    if dropped:
+        lines += f"x-turnout-dropped: {', '.join(dropped)}\r\n".encode("ascii", "replace")
+    if translated:
+        lines += f"x-turnout-translated: {', '.join(translated)}\r\n".encode("ascii", "replace")
+    return lines
+
+
+def error_lines(error: ApiError) -> bytes:
+    """What tells a client whether and when to come again."""
+    lines = b""
+    if error.retry_after is not None:
+        lines += b"retry-after: %d\r\n" % max(1, round(error.retry_after + 0.4999))
+    if error.should_retry is not None:
+        lines += b"x-should-retry: true\r\n" if error.should_retry else b"x-should-retry: false\r\n"
+    return lines

@@ -1,0 +1,301 @@
+"""Connections to one endpoint: HTTP/1.1 over asyncio transports, httptools reads the answers.
+
+A connection carries one call at a time. Between calls it waits in its pool's stack, newest on top, and is closed
+before the engine would close it: all three kinds do so 5 s after an answer (engines/*.md), and a request sent into
+that moment is lost.
+"""
+
+import asyncio
+import ssl
+from typing import Final, Protocol
+
+import httptools
+
+EARLIER: Final = 1.0
+"""Seconds by which a waiting connection is given up before the engine's own limit."""
+
+
+class Listener(Protocol):
+    """Who waits for an answer."""
+
+    def on_connected(self, connection: "Connection") -> None:
+        """A new connection is there; nothing has been sent on it."""
+
+    def on_refused(self, error: OSError) -> None:
+        """No connection could be made; TimeoutError when it took too long."""
+
+    def on_answer(self, connection: "Connection", data: bytes, *, complete: bool) -> None:
+        """The head is known (``connection.status`` …) and ``data`` is the next part of the body, b"" at times."""
+
+    def on_lost(self, connection: "Connection", error: Exception | None) -> None:
+        """The connection ended or broke before the answer was complete."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection. The answer's head is in ``status``, ``content_type``, ``encoding``, ``retry_after``."""
+
+    __slots__ = (
+        "_complete",
+        "_head_read",
+        "_keep",
+        "_length_known",
+        "_parser",
+        "_parts",
+        "_paused",
+        "answered",
+        "content_type",
+        "encoding",
+        "idle_since",
+        "listener",
+        "pool",
+        "retry_after",
+        "reused",
+        "status",
+        "transport",
+    )
+    transport: asyncio.Transport
+
+    def __init__(self, pool: "ConnectionPool") -> None:
+        self.pool = pool
+        self.listener: Listener | None = None
+        self.reused = False
+        self.idle_since = 0.0
+        self._parser = httptools.HttpResponseParser(self)
+        self._paused = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self.answered = False
+        self.status = 0
+        self.content_type = b""
+        self.encoding = b""
+        self.retry_after = b""
+        self._head_read = False
+        self._length_known = False
+        self._complete = False
+        self._keep = False
+        self._parts: list[bytes] = []
+
+    def send(self, listener: Listener, head: bytes, body: bytes) -> None:
+        """Sends a request; the answer goes to ``listener``."""
+        self.listener = listener
+        if self.answered:
+            self._reset()
+        self.transport.writelines((head, body))
+
+    def pause(self) -> None:
+        """Stops reading, until `resume`: the client does not keep up."""
+        if not self._paused:
+            self._paused = True
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        """Reads again."""
+        if self._paused:
+            self._paused = False
+            self.transport.resume_reading()
+
+    def abandon(self) -> None:
+        """Ends the call: the listener hears nothing more, and the engine sees the connection close."""
+        self.listener = None
+        self.transport.abort()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]  # create_connection gives a Transport
+        self.pool.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        listener = self.listener
+        if listener is None:
+            self.transport.abort()
+            return
+        self.answered = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            if not self._complete:
+                self.listener = None
+                self.transport.abort()
+                listener.on_lost(self, error)
+                return
+            self._keep = False  # bytes after the answer: the answer stands, the connection does not
+        if not self._head_read:
+            return
+        parts = self._parts
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        if self._complete:
+            self._finish(listener, body)
+        elif body:
+            parts.clear()
+            listener.on_answer(self, body, complete=False)
+
+    def _finish(self, listener: Listener, body: bytes) -> None:
+        self.listener = None
+        self.resume()
+        if self._keep and not self.transport.is_closing():
+            self.pool.keep(self)
+        else:
+            self.transport.abort()
+        listener.on_answer(self, body, complete=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.pool.closed(self)
+        listener, self.listener = self.listener, None
+        if listener is None:
+            return
+        if exc is None and self._head_read and not self._length_known:
+            listener.on_answer(self, b"", complete=True)  # a body that ends with the connection (HTTP/1.0 style)
+        else:
+            listener.on_lost(self, exc)
+
+    # httptools
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        length = len(name)
+        if length == 12 and name.lower() == b"content-type":
+            self.content_type = value
+        elif length == 14 and name.lower() == b"content-length":
+            self._length_known = True
+        elif length == 17 and name.lower() == b"transfer-encoding":
+            self._length_known = value.lower().endswith(b"chunked")
+        elif length == 11 and name.lower() == b"retry-after":
+            self.retry_after = value
+        elif length == 16 and name.lower() == b"content-encoding" and value.lower() != b"identity":
+            self.encoding = value.lower()
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+        self._head_read = self.status >= 200
+
+    def on_body(self, body: bytes) -> None:
+        self._parts.append(body)
+
+    def on_message_complete(self) -> None:
+        if self.status < 200:  # 100 Continue and its kind: the answer is still to come
+            self._reset()
+            self.answered = True
+            return
+        self._complete = True
+        self._keep = self._parser.should_keep_alive()  # httptools knows this only inside this callback
+
+
+class ConnectionPool:
+    """The connections of one endpoint, made when needed and kept while fresh."""
+
+    __slots__ = (
+        "_address",
+        "_closed",
+        "_connect_timeout",
+        "_connecting",
+        "_idle",
+        "_keep",
+        "_loop",
+        "_open",
+        "_sweeper",
+        "_tls",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        address: tuple[str, int],
+        *,
+        tls: ssl.SSLContext | None = None,
+        connect_timeout: float = 2.0,
+        keep_alive: float = 5.0,
+    ) -> None:
+        self._loop = loop
+        self._address = address
+        self._tls = tls
+        self._connect_timeout = connect_timeout
+        self._keep = max(0.0, keep_alive - EARLIER)
+        # A dict is a stack with removal from the middle: idle connections that the engine closes leave it in O(1).
+        self._idle: dict[Connection, None] = {}
+        self._open: set[Connection] = set()
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    @property
+    def idle(self) -> int:
+        """Connections that wait for a call."""
+        return len(self._idle)
+
+    @property
+    def open(self) -> int:
+        """All connections, waiting or busy."""
+        return len(self._open)
+
+    def take(self) -> Connection | None:
+        """The connection used last, if one is fresh enough."""
+        idle = self._idle
+        if not idle:
+            return None
+        oldest_allowed = self._loop.time() - self._keep
+        while idle:
+            connection, _ = idle.popitem()
+            if connection.idle_since < oldest_allowed:
+                connection.transport.abort()
+            elif not connection.transport.is_closing():
+                connection.reused = True
+                return connection
+        return None
+
+    def connect(self, listener: Listener) -> None:
+        """Makes a connection for ``listener``, which hears of it; one that has lost interest gives it to `keep`."""
+        task = self._loop.create_task(self._connect(listener))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, listener: Listener) -> None:
+        host, port = self._address
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                _, connection = await self._loop.create_connection(
+                    lambda: Connection(self), host, port, ssl=self._tls, server_hostname=host if self._tls else None
+                )
+        except OSError as error:  # refused, no such host, TLS; TimeoutError is one too
+            listener.on_refused(error)
+        else:
+            listener.on_connected(connection)
+
+    def keep(self, connection: Connection) -> None:
+        """Takes a connection back after a whole answer."""
+        if self._closed:
+            connection.transport.abort()
+            return
+        connection.idle_since = self._loop.time()
+        self._idle[connection] = None
+        if self._sweeper is None:
+            self._sweeper = self._loop.call_later(self._keep, self._sweep)
+
+    def _sweep(self) -> None:
+        oldest_allowed = self._loop.time() - self._keep
+        for connection in list(self._idle):  # oldest first
+            if connection.idle_since > oldest_allowed:
+                break
+            del self._idle[connection]
+            connection.transport.abort()
+        self._sweeper = self._loop.call_later(self._keep / 2, self._sweep) if self._idle else None
+
+    def opened(self, connection: Connection) -> None:
+        """Called by the connection."""
+        self._open.add(connection)
+
+    def closed(self, connection: Connection) -> None:
+        """Called by the connection."""
+        self._open.discard(connection)
+        self._idle.pop(connection, None)
+
+    def close(self) -> None:
+        """Closes what waits and stops connecting; busy connections finish their call and close then."""
+        self._closed = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        for task in self._connecting:
+            task.cancel()
+        for connection in list(self._idle):
+            connection.transport.abort()

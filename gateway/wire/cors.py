@@ -1,0 +1,36 @@
+"""Cross-origin lines for the data path (Fetch standard). The control plane uses Starlette's middleware with the same
+names; preflight requests are answered there too.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+ALLOWED_HEADERS: Final = ("*", "authorization")
+"""``*`` never covers ``authorization`` (Fetch §4.9), so it is named."""
+
+EXPOSED_HEADERS: Final = (
+    "x-request-id",
+    "retry-after",
+    "x-should-retry",
+    "openai-processing-ms",
+    "x-turnout-engine",
+    "x-turnout-attempts",
+    "x-turnout-dropped",
+    "x-turnout-translated",
+)
+"""What a script in a browser may read of an answer."""
+
+_LINES: Final = (
+    b"access-control-allow-origin: %s\r\nvary: origin\r\naccess-control-expose-headers: "
+    + ", ".join(EXPOSED_HEADERS).encode()
+    + b"\r\n"
+)
+
+
+def cors_lines(origin: bytes, allowed: Collection[bytes]) -> bytes:
+    """The header lines for an answer to a page of ``origin``; b"" if it may not call."""
+    if origin in allowed:
+        return _LINES % origin
+    if b"*" in allowed:
+        return _LINES % b"*"
+    return b""
