@@ -67,7 +67,7 @@ REFUSED = "The engine refused the request."
 COMMON_RULES = (
     FaultRule(
         re.compile(
-            r"maximum context length|context_length_exceeded|maximum (?:input|prompt|sequence) length"
+            r"maximum context length|maximum (?:input|prompt|sequence) length"
             r"|prompt.{0,80}(?:longer than|exceeds?|too long).{0,80}(?:max_|maximum|length|limit)"
             r"|(?:max_num_tokens|max_seq_len|max_input_len)",
             re.IGNORECASE,
@@ -130,13 +130,15 @@ def classify_event(body: bytes, rules: tuple[FaultRule, ...] = ()) -> Fault | No
 def _judge(status: int, report: reports.Report, rules: tuple[FaultRule, ...]) -> Fault:
     text = report.text
     for rule in (*rules, *COMMON_RULES):
-        if (not rule.statuses or status in rule.statuses) and (rule.pattern.search(text) or report.code == rule.kind):
+        if (not rule.statuses or status in rule.statuses) and rule.pattern.search(text) is not None:
             return _fault(rule.kind, status, rule.message or report.message, rule.param or report.param)
     kind = _by_status(status, report)
     return _fault(kind, status, report.message, report.param)
 
 
 def _by_status(status: int, report: reports.Report) -> FaultKind:
+    if report.code == "context_length_exceeded" and status < 500:
+        return FaultKind.CONTEXT_LENGTH
     if status in {401, 403}:
         return FaultKind.UNAUTHORIZED
     if status in {404, 405}:

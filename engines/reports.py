@@ -13,6 +13,7 @@ import msgspec
 
 INVALID_JSON = "The request body could not be parsed as JSON."
 UNREADABLE = "The engine could not read the request."
+BAD_PART = "A message has a content part that the engine does not understand."
 LONGEST_TEXT = 65536
 """Characters of an error body that are looked at."""
 LONGEST_MESSAGE = 600
@@ -85,9 +86,11 @@ def _object(error: Mapping[str, object]) -> Report:
 def _text(text: str) -> Report:
     """Read a message that may hold a validation dump."""
     text = text[:LONGEST_TEXT]
-    complaints = tuple(_of_dump(text)) or tuple(_of_pydantic_text(text))
+    complaints = tuple(_of_dump(text))
     if complaints:
         return _complaints(complaints, text)
+    if _PYDANTIC_TEXT.match(text) is not None:
+        return Report(text, BAD_PART, "messages", structured=True)
     if (serde := _SERDE.match(text)) is not None:
         return _of_serde(serde, text)
     if (named := _NAMED.match(text)) is not None and named["param"] != "__all__":
@@ -101,7 +104,8 @@ def _text(text: str) -> Report:
     marked = _MARKED_PARAM.search(message)
     if marked is not None:
         return Report(text, safe(message[: marked.start()]), _param(marked["param"].split(".")), structured=True)
-    return Report(text, safe(message), None, structured=True)
+    first = _FIRST_WORD.match(message)
+    return Report(text, safe(message), first["param"] if first is not None else None, structured=True)
 
 
 def _complaints(complaints: Sequence[Complaint], text: str) -> Report:
@@ -110,8 +114,12 @@ def _complaints(complaints: Sequence[Complaint], text: str) -> Report:
         return Report(text, structured=True)
     wrong = {c.branch for c in complaints if c.branch and c.type in _TAG_MISMATCH and c.path[-1:] in _TAGS}
     fitting = [c for c in complaints if not c.branch or c.branch not in wrong]
-    chosen = (fitting or complaints)[0]
+    first = (fitting or complaints)[0]
+    # Of a union like "string or list", the branch that got past the type has more to say.
+    chosen = next((c for c in fitting if c.path == first.path and not c.type.endswith("_type")), first)
     param = _param(chosen.path)
+    if param is None and chosen.type == "value_error":
+        return _text(_VALUE_ERROR.sub("", chosen.said))
     if not fitting:
         return Report(
             text, f"The value of '{param}' is not supported." if param else UNREADABLE, param, structured=True
@@ -123,7 +131,7 @@ def _sentence(complaint: Complaint, param: str | None) -> str:
     if complaint.type == "json_invalid":
         return INVALID_JSON
     if param is None:
-        return UNREADABLE if complaint.type != "value_error" else safe(_VALUE_ERROR.sub("", complaint.said))
+        return UNREADABLE
     if complaint.type == "missing":
         return f"Missing required parameter: '{param}'."
     if complaint.type == "extra_forbidden":
@@ -186,12 +194,6 @@ def _of_dump(text: str) -> Iterator[Complaint]:
         yield _complaint(found["type"], parts, found["msg"][1:-1])
 
 
-def _of_pydantic_text(text: str) -> Iterator[Complaint]:
-    """Pydantic's own text: a line with the path, then the message with `[type=...]` (vLLM's content parts)."""
-    for found in _PYDANTIC_ENTRY.finditer(text):
-        yield _complaint(found["type"], ("messages", *found["loc"].split(".")), found["msg"])
-
-
 def _complaint(kind: str, loc: Sequence[object], said: str) -> Complaint:
     parts = [str(part) for part in loc]
     if parts[:1] == ["body"]:
@@ -228,7 +230,8 @@ _DUMP_ENTRY = re.compile(
     re.VERBOSE,
 )
 _TUPLE_ITEM = re.compile(r"""'([^']*)'|"([^"]*)"|(\d+)""")
-_PYDANTIC_ENTRY = re.compile(r"^(?P<loc>[\w.\[\], -]+)\n  (?P<msg>[^\n]*?) \[type=(?P<type>\w+)", re.MULTILINE)
+# Pydantic's own words about vLLM's content parts: "8 validation errors for ValidatorIterator", then paths in a message.
+_PYDANTIC_TEXT = re.compile(r"\d+ validation errors? for \w+\n")
 _SERDE = re.compile(
     r"Failed to (?:(?P<syntax>parse the request body as JSON|buffer the request body)"
     r"|deserialize the JSON body into the target type): (?:(?P<param>[a-z_]+(?:\[\d+\]|\.\w+)*): )?(?P<said>.*)",
@@ -239,6 +242,9 @@ _AT_LINE = re.compile(r" at line \d+ column \d+$")
 _NAMED = re.compile(r"(?P<param>[a-z_]+): Validation error: (?P<said>.*)", re.DOTALL)
 _RANGE_MIN = re.compile(r'"min": Number\(([-\d.]+)\)')
 _RANGE_MAX = re.compile(r'"max": Number\(([-\d.]+)\)')
+_FIRST_WORD = re.compile(
+    r"`?(?P<param>[a-z]+(?:_[a-z]+)*)`?(?: choice)? (?:must be|cannot (?:be|contain)|is (?:not|only))\b"
+)
 _MARKED_PARAM = re.compile(r" ?\(parameter=(?P<param>[\w.]+)(?:, value=.*)?\)$", re.DOTALL)
 # For the operator, not for the client.
 _ADVICE = re.compile(
