@@ -1,17 +1,17 @@
 """Real programs as processes on loopback: started, waited for, shown when they fail, ended."""
 
 import contextlib
+import http.client
 import os
 import random
 import signal
 import socket
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import httpx2
 
 LOOPBACK = "127.0.0.1"
 # Below the range that the system takes the ports of outgoing connections from, so that a port found free stays free
@@ -42,10 +42,11 @@ def eventually(condition: Callable[[], bool], seconds: float, pause: float = 0.0
 
 
 def answers(url: str) -> bool:
-    """Whether a GET gets a 2xx answer."""
+    """Whether a GET gets a 2xx answer. It is cheap: it is asked while a program needs all of the machine to start."""
     try:
-        return httpx2.get(url, timeout=2).is_success
-    except httpx2.TransportError:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return bool(200 <= answer.status < 300)
+    except (OSError, http.client.HTTPException):
         return False
 
 
@@ -68,7 +69,7 @@ class Running:
         Raises:
             AssertionError: with the program's output, when it ended or the time is over.
         """
-        eventually(lambda: not self.alive or condition(), seconds, pause=0.1)
+        eventually(lambda: not self.alive or condition(), seconds, pause=0.25)
         if not self.alive:
             raise AssertionError(f"{self.name} ended with code {self.popen.returncode}:\n{self.tail()}")
         if not condition():

@@ -27,8 +27,6 @@ ENV = {
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
-    # A coarse share for each of the two servers; one small model needs no more.
-    "OMP_NUM_THREADS": "1",
 }
 
 
@@ -37,7 +35,10 @@ def serve(model: str, port: int, *flags: str) -> subprocess.Popen[bytes]:
     command = [program, "serve", model, "--host", "127.0.0.1", "--port", str(port), "--enforce-eager", *flags]
     print("starting:", *command[1:], flush=True)
     # The working directory holds the chat model, so that no path shows up as its name.
-    return subprocess.Popen(["nice", "-n", "10", *command], cwd=HERE, env={**os.environ, **ENV})
+    env = {**os.environ, **ENV}
+    # Compiled modules are worth keeping: each server consists of three processes that import the same ones.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    return subprocess.Popen(["nice", "-n", "10", *command], cwd=HERE, env=env)
 
 
 def end(number: int, _: FrameType | None) -> NoReturn:
