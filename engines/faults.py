@@ -68,7 +68,7 @@ COMMON_RULES = (
     FaultRule(
         re.compile(
             r"maximum context length|maximum (?:input|prompt|sequence) length"
-            r"|prompt.{0,80}(?:longer than|exceeds?|too long).{0,80}(?:max_|maximum|length|limit)"
+            r"|prompt.{0,40}(?:longer than|exceeds?|too long).{0,40}(?:max_|maximum|length|limit)"
             r"|(?:max_num_tokens|max_seq_len|max_input_len)",
             re.IGNORECASE,
         ),
@@ -116,7 +116,7 @@ def classify_event(body: bytes, rules: tuple[FaultRule, ...] = ()) -> Fault | No
         return None
     try:
         event = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(event, dict) or not (event.get("error") or event.get("object") == "error"):
         return None

@@ -44,7 +44,7 @@ def for_triton(name: str, members: Members) -> Edit | None:
     try:
         messages = msgspec.json.decode(raw, type=list[msgspec.Raw])
         changed = [_message(at, message) for at, message in enumerate(messages)]
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None  # not what OpenAI takes either: the engine's own refusal says so
     if not any(changed):
         return None
@@ -113,6 +113,6 @@ def _tool_calls(at: int, raw: msgspec.Raw) -> bytes | None:
 def _is_json(text: str) -> bool:
     try:
         msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):  # Triton's parser gives up on deep nesting too
         return False
     return True

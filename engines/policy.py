@@ -21,7 +21,7 @@ Translator: TypeAlias = Callable[[str, Members], Edit | None]
 """Gets the member's name and the client's members, which it must not change. None: nothing to do. May refuse."""
 
 
-class ParameterRefused(Exception):  # noqa: N818 -- a word of the field, and an outcome rather than an error
+class ParameterRefused(Exception):
     """A member that this engine cannot serve as asked: 400 for the client, naming the parameter."""
 
     def __init__(self, param: str, message: str, code: str = "unsupported_parameter") -> None:
@@ -86,7 +86,7 @@ class Unknown(StrEnum):
 
     DROP = "drop"
     REJECT = "reject"
-    PASS = "pass"  # noqa: S105 -- a policy, not a password
+    PASS = "pass"
 
 
 @dataclass(frozen=True, slots=True)

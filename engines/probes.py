@@ -129,7 +129,7 @@ def _text(value: object) -> str | None:
 def _object(body: bytes) -> dict[str, object]:
     try:
         decoded = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     return decoded if isinstance(decoded, dict) else {}
 

@@ -103,5 +103,6 @@ def samples(text: bytes, series: Series) -> Iterator[float]:
 
 # Label values may hold anything in quotes, `}` and spaces too; a timestamp may follow the value.
 _SAMPLE = re.compile(
-    rb'(?P<labels>\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?[ \t]+(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:[ \t]|\r?$)'
+    rb'(?P<labels>\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?[ \t]+'
+    rb"(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:[ \t]|\r?$)"
 )

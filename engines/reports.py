@@ -14,8 +14,8 @@ import msgspec
 INVALID_JSON = "The request body could not be parsed as JSON."
 UNREADABLE = "The engine could not read the request."
 BAD_PART = "A message has a content part that the engine does not understand."
-LONGEST_TEXT = 65536
-"""Characters of an error body that are looked at."""
+LONGEST_TEXT = 8192
+"""Characters of an error text that are looked at: it may quote the client, who must not make us read for long."""
 LONGEST_MESSAGE = 600
 
 
@@ -46,7 +46,7 @@ def read(body: bytes) -> Report:
     """Read an HTTP error body."""
     try:
         decoded = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = body[:LONGEST_TEXT].decode("utf-8", "replace")
         return Report(text, "" if "<" in text else safe(text))
     return of_json(decoded)
@@ -101,7 +101,7 @@ def _text(text: str) -> Report:
             structured=True,
         )
     message = text.removeprefix("__all__: ")
-    marked = _MARKED_PARAM.search(message)
+    marked = _MARKED_PARAM.match(message, max(message.rfind(" (parameter="), 0))
     if marked is not None:
         return Report(text, safe(message[: marked.start()]), _param(marked["param"].split(".")), structured=True)
     first = _FIRST_WORD.match(message)
@@ -168,7 +168,7 @@ def safe(text: str) -> str:
 
     Gives "" when the words are code rather than words (reprs, tracebacks, paths, addresses).
     """
-    line = _ADVICE.sub("", " ".join(text.split()))
+    line = _ADVICE.sub("", " ".join(text[:LONGEST_TEXT].split()))
     if not line or _INSIDE.search(line) is not None:
         return ""
     if len(line) > LONGEST_MESSAGE:
@@ -225,8 +225,8 @@ _MODEL_NAME = re.compile(
     r"[A-Z]\w*[a-z]|(?:str|int|float|bool|dict|list|enum|literal|constrained-\w+|function-\w+)(?:\[.*\])?$"
 )
 _DUMP_ENTRY = re.compile(
-    r"""\{'type':\ '(?P<type>\w+)',\ 'loc':\ (?P<loc>\([^)]*\)|'[^']*'),\ 'msg':\ """
-    r"""(?P<msg>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""",
+    r"""\{'type':\ '(?P<type>\w+)',\ 'loc':\ (?P<loc>\([^)]{0,500}\)|'[^']{0,500}'),\ 'msg':\ """
+    r"""(?P<msg>'(?:[^'\\]|\\.){0,1000}'|"(?:[^"\\]|\\.){0,1000}")""",
     re.VERBOSE,
 )
 _TUPLE_ITEM = re.compile(r"""'([^']*)'|"([^"]*)"|(\d+)""")
@@ -245,7 +245,7 @@ _RANGE_MAX = re.compile(r'"max": Number\(([-\d.]+)\)')
 _FIRST_WORD = re.compile(
     r"`?(?P<param>[a-z]+(?:_[a-z]+)*)`?(?: choice)? (?:must be|cannot (?:be|contain)|is (?:not|only))\b"
 )
-_MARKED_PARAM = re.compile(r" ?\(parameter=(?P<param>[\w.]+)(?:, value=.*)?\)$", re.DOTALL)
+_MARKED_PARAM = re.compile(r" \(parameter=(?P<param>[\w.]+)(?:, value=.*)?\)$", re.DOTALL)
 # For the operator, not for the client.
 _ADVICE = re.compile(
     r"^\d+ validation errors?: (?=[A-Z])| To increase this limit, set .*$| Use --http-max-input-size .*$"
@@ -254,6 +254,6 @@ _VALUE_ERROR = re.compile(r"^(?:Value|Assertion) error, ")
 _INSIDE = re.compile(
     r"Traceback|\bFile \"|<class '|\bobject at 0x|<[\w.]+ object|NoneType|\bobject has no attribute\b|is not iterable"
     r"|InferenceResponse\(|InternalError\(|^\(['\"]|Error\(\.\.\.\)|must be Union\["
-    r"|(?:^|[\s'\"(=])/(?:[\w.+-]+/)+[\w.+-]*|[A-Za-z]:\\\\|\w+://\S|\b\d{1,3}(?:\.\d{1,3}){3}\b"
+    r"|(?:^|[\s'\"(=])/(?:[\w.+-]+/)+[\w.+-]*|[A-Za-z]:\\\\|://\S|\b\d{1,3}(?:\.\d{1,3}){3}\b"
     r"|\b(?:localhost|127\.0\.0\.1)\b|\brequest id: |input_value=|\$?VLLM_[A-Z_]+|--http-max"
 )

@@ -18,6 +18,10 @@ GUIDED_FIELDS: Mapping[str, bytes] = {
 STREAM_OPTIONS = frozenset({"include_usage", "continuous_usage_stats"})
 
 
+class _Typed(msgspec.Struct):
+    type: str | None = "text"
+
+
 def compact(raw: msgspec.Raw) -> bytes:
     """Give a small JSON value without blanks between its tokens; for comparison only."""
     return b"".join(bytes(raw).split())
@@ -91,7 +95,7 @@ def stream_options(name: str, members: Members) -> Edit | None:
     """
     try:
         options = msgspec.json.decode(members[name], type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except msgspec.DecodeError:
         return None
     if "include_usage" in options and options["include_usage"] != NULL and options.keys() <= STREAM_OPTIONS:
         return None
@@ -149,10 +153,10 @@ def echo(name: str, members: Members) -> Edit | None:
 def response_format(name: str, members: Members) -> Edit | None:
     """Refuse all but text: Triton takes `json_object` and never tells its engine (`chat_response_format_json`)."""
     try:
-        kind = msgspec.json.decode(members[name], type=dict[str, msgspec.Raw]).get("type", NULL)
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        return None
-    if kind == NULL or bytes(kind) == b'"text"':
+        kind = msgspec.json.decode(members[name], type=_Typed).type
+    except msgspec.DecodeError:
+        kind = ""
+    if kind is None or kind == "text":
         return {name: None}
     raise ParameterRefused(
         name, "'response_format' is not supported by Triton: it would not keep the answer to the format asked for."
@@ -168,7 +172,7 @@ def tools_with_parameters(name: str, members: Members) -> Edit | None:
     try:
         tools = msgspec.json.decode(members[name], type=list[dict[str, msgspec.Raw]])
         functions = [msgspec.json.decode(tool.get("function", b"{}"), type=dict[str, msgspec.Raw]) for tool in tools]
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except msgspec.DecodeError:
         return None
     if not tools:
         return {name: None}

@@ -1,6 +1,7 @@
 """Every recorded error of every engine becomes a fault with a clean message."""
 
 import re
+import time
 from pathlib import Path
 
 import msgspec
@@ -199,6 +200,33 @@ def test_other_events_carry_no_error(event: bytes) -> None:
     """Text about errors, a null error and junk are no fault."""
     for one in PROFILES.values():
         assert one.classify_event(event) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 200_000,
+        "prompt exceeds " * 15_000,
+        " (parameter=a, value=" * 10_000,
+        "{'type': 'a', 'loc': (" * 10_000,
+        "{'type': 'a', 'loc': 'b', 'msg': '" * 8_000,
+        "1 validation error for X\n" * 8_000,
+        "/a" * 100_000,
+        "1.1." * 50_000,
+        "model " * 30_000,
+        "[" * 100_000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_long_texts_are_read_in_no_time(text: str) -> None:
+    """Engines quote their clients: nobody can keep the gateway busy with what comes back in an error."""
+    began = time.process_time()
+    for one in PROFILES.values():
+        for body in ({"error": {"message": text}}, {"error": text}, {"detail": text}, {"detail": [{"msg": text}]}):
+            one.classify(400, msgspec.json.encode(body))
+        one.classify(400, text.encode())
+        one.classify_event(b'{"error":' + text.encode())
+    assert time.process_time() - began < 1
 
 
 JSON = st.recursive(

@@ -88,6 +88,17 @@ def test_broken_arguments_are_refused() -> None:
     assert caught.value.code == "invalid_value"
 
 
+def test_deep_or_unreadable_arguments_are_no_json() -> None:
+    """Nesting that no parser follows is refused like any broken JSON."""
+    with pytest.raises(ParameterRefused):
+        rewritten(b'[{"role":"assistant","tool_calls":[{"function":{"arguments":"' + b"[" * 100_000 + b'"}}]}]')
+
+
+def test_text_that_is_not_unicode_is_left_to_the_engine() -> None:
+    """It cannot be joined; the engine says what it thinks of it."""
+    assert rewritten(b'[{"role":"system","content":[{"type":"text","text":"\xff"}]}]') is None
+
+
 def test_other_messages_keep_their_bytes() -> None:
     """Blanks, escapes and numbers of messages that need nothing are as the client wrote them."""
     kept = b'{ "role" : "user",  "content":"\\u00e9", "x": 1.0e5 }'

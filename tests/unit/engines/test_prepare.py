@@ -81,7 +81,8 @@ PASSED_ALONE = object()
         # sampling the engine has
         *((VLLM, name, value, PASSED_ALONE) for name, value in [
             ("top_k", 5), ("min_p", 0.1), ("repetition_penalty", 1.1),
-            ("chat_template_kwargs", {"enable_thinking": False}), ("structured_outputs", {"choice": ["a"]}), ("logit_bias", {"1": 5}), ("n", 2), ("reasoning_effort", "none"),
+            ("chat_template_kwargs", {"enable_thinking": False}), ("structured_outputs", {"choice": ["a"]}),
+            ("logit_bias", {"1": 5}), ("n", 2), ("reasoning_effort", "none"),
         ]),
         *((TRTLLM, name, value, PASSED_ALONE) for name, value in [
             ("min_p", 0.1), ("repetition_penalty", 1.1), ("chat_template_kwargs", {"enable_thinking": False}), ("n", 2),
