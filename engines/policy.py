@@ -130,8 +130,8 @@ class Table:
     def __post_init__(self) -> None:
         """Work out which names let a request through at once."""
         needs_look = self.defaults or self.remove_nulls
-        passed = () if needs_look else (n for n, p in self.policies.items() if isinstance(p, Pass))
-        object.__setattr__(self, "quiet", frozenset(("model", *passed)))
+        passed = () if needs_look else ("model", *(n for n, p in self.policies.items() if isinstance(p, Pass)))
+        object.__setattr__(self, "quiet", frozenset(passed))
 
 
 def prepare(table: Table, members: Members, unknown: Unknown) -> Prepared:
@@ -161,7 +161,7 @@ class _Draft:
         quiet = self.table.quiet
         policies = self.table.policies
         for name, raw in self.members.items():
-            if name in quiet:
+            if name in quiet or name == "model":
                 continue
             policy = policies.get(name)
             if policy is None:
@@ -212,7 +212,7 @@ class _Draft:
             if not policy.keep_neutral:
                 self._remove(name)
             return
-        raise ParameterRefused(name, f"'{name}' is not supported by {self.table.engine}: {policy.reason}")
+        raise ParameterRefused(name, f"'{name}' is not supported by {self.table.engine}: {policy.reason}.")
 
     def _rename(self, name: str, policy: Rename) -> None:
         value = self.members[name]

@@ -123,6 +123,7 @@ def test_chat_member(kind: EngineKind, name: str, value: object, expected: objec
             ("n", 2), ("logit_bias", {"1": 5}), ("top_k", 5), ("min_p", 0.1), ("repetition_penalty", 1.1),
             ("response_format", {"type": "json_object"}),
             ("response_format", {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}),
+            ("response_format", "json"), ("response_format", []),
             ("guided_json", {}), ("structured_outputs", {"choice": ["a"]}), ("stop_token_ids", [1]),
             ("chat_template_kwargs", {"enable_thinking": False}), ("cache_salt", "s"),
         ]),
@@ -136,6 +137,7 @@ def test_chat_member(kind: EngineKind, name: str, value: object, expected: objec
 def test_what_an_engine_cannot_give_is_refused(kind: EngineKind, name: str, value: object) -> None:
     """A member that promises something is never dropped or ignored without a word: 400, naming it."""
     refused = refusal(kind, CHAT, **{name: value})
+    assert refused.message.endswith(".")
     assert (refused.param, refused.code) == (name, "unsupported_parameter")
 
 
@@ -264,8 +266,8 @@ def test_old_and_new_structured_output_do_not_mix() -> None:
 def test_odd_shapes_are_left_to_the_engine() -> None:
     """What is no valid request in any dialect goes on, for the engine to refuse in its words."""
     for body in (
-        b'{"model":"m","messages":"x","tools":"y","stream_options":5,"response_format":"z","tool_choice":"none"}',
-        b'{"model":"m","messages":[5,{"role":"developer"}],"tools":[5],"stream_options":[],"response_format":[]}',
+        b'{"model":"m","messages":"x","tools":"y","stream_options":5,"tool_choice":"none"}',
+        b'{"model":"m","messages":[5,{"role":"developer"}],"tools":[5],"stream_options":[]}',
         b'{"model":"m","messages":[{"role":"developer","tool_calls":[{"function":"type"}]}],"tools":{}}',
     ):
         for kind in EngineKind:
