@@ -4,10 +4,17 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
+from gateway.balance.breaker import Breaker, BreakerSettings, Position
+from gateway.balance.ewma import Ewma
+from gateway.balance.health import HealthCheck, HealthSettings
+from gateway.balance.load import LoadReport
+
 UNLIMITED: Final = sys.maxsize
+NEVER: Final = -inf
 
 
 class EndpointState(StrEnum):
@@ -25,25 +32,37 @@ class Endpoint:
 
     `in_flight` counts the leases that have not ended; it is never reset. `extra` is load that is not ours, in requests
     (see `gateway.balance.load`). `ceiling` is the number of requests in flight from which on the engine must look
-    closer before it hands out another lease (limit reached, trial, slow start).
+    closer before it hands out another lease (limit reached, trial, slow start). `first_token` is the mean number of
+    seconds to the first token, for whoever measures it to observe. `label` is the URL as hashes see it.
     """
 
     __slots__ = (
         "authority",
         "base_path",
+        "breaker",
+        "breaker_reason",
+        "busy_until",
         "ceiling",
-        "draining",
+        "check",
+        "drain_reason",
         "extra",
+        "first_token",
+        "health_reason",
         "host",
         "in_flight",
+        "label",
         "max_in_flight",
+        "order",
         "placed",
         "port",
-        "position",
         "reason",
+        "report",
         "state",
         "tls",
+        "unreachable",
         "url",
+        "warm_limit",
+        "warm_since",
         "weight",
     )
 
@@ -64,34 +83,55 @@ class Endpoint:
         self.host = address or parts.hostname
         shown = f"[{address}]:{self.port}" if ":" in address else f"{address}:{self.port}"
         self.url = f"{parts.scheme}://{shown if address else self.authority}{self.base_path}"
+        self.label = self.url.encode()
         self.max_in_flight = max_in_flight
         self.weight = weight
         self.in_flight = 0
-        self.extra = 0.0
+        self.extra = 0
+        self.report: LoadReport | None = None
+        self.first_token = Ewma(half_life=30.0)
+        self.equip(BreakerSettings(), HealthSettings())
+
+    def equip(self, breaker: BreakerSettings, health: HealthSettings) -> None:
+        """Start judging afresh by these settings. What is in flight stays counted."""
+        self.breaker = Breaker(breaker)
+        self.check = HealthCheck(health)
         self.state = EndpointState.UNKNOWN
-        self.reason = "not probed yet"
-        self.draining = False
-        self.ceiling = UNLIMITED if max_in_flight is None else max_in_flight
+        self.reason = "not checked yet"
+        self.health_reason = ""
+        self.breaker_reason = ""
+        self.drain_reason = ""
+        self.unreachable = False
+        self.busy_until = NEVER
+        self.warm_since = NEVER
+        self.warm_limit = UNLIMITED
+        self.ceiling = self.limit
         self.placed = False
-        self.position = 0
+        self.order = 0
 
     def __repr__(self) -> str:
         return f"<Endpoint {self.url} {self.state.value} in_flight={self.in_flight}>"
 
     @property
-    def load(self) -> float:
+    def limit(self) -> int:
+        """The most requests in flight, as a number."""
+        return UNLIMITED if self.max_in_flight is None else self.max_in_flight
+
+    @property
+    def load(self) -> int:
         """Own requests in flight plus what the engine reports beyond them."""
         return self.in_flight + self.extra
 
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """An endpoint changed: one log line, one metric update."""
+    """An endpoint changed its state, or its breaker its position: one log line, one metric update."""
 
     engine: str
     endpoint: Endpoint
     old: EndpointState
     new: EndpointState
+    circuit: Position
     reason: str
     at: float
 

@@ -1,15 +1,11 @@
 """The right to send one attempt to one endpoint."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from gateway.balance import evidence
 from gateway.balance.endpoint import Endpoint
 from gateway.balance.engine import Engine
-
-if TYPE_CHECKING:
-    from gateway.balance.outcome import Outcome
+from gateway.balance.outcome import SERVED, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +27,7 @@ class Lease:
     Invariant: every lease is ended exactly once, and then its endpoint's `in_flight` is what it was without it.
     """
 
-    __slots__ = ("_ended", "endpoint", "target")
+    __slots__ = ("_ended", "_term", "endpoint", "target")
 
     def __init__(self, endpoint: Endpoint, target: Target) -> None:
         """Count the attempt in; only `Route.acquire` makes leases."""
@@ -40,10 +36,14 @@ class Lease:
         self._ended = False
         count = endpoint.in_flight + 1
         endpoint.in_flight = count
-        if count >= endpoint.ceiling:
-            target.engine.place(endpoint)
+        # Below the ceiling the breaker is closed, so everything that could need a closer look is at or above it.
+        self._term = endpoint.breaker.term if count < endpoint.ceiling else target.engine.fill(endpoint)
 
-    def end(self, outcome: Outcome, now: float) -> None:  # noqa: ARG002 - judged by the breaker
+    def proven(self, now: float) -> None:
+        """Say that the answer has begun to arrive: a half-open endpoint need not wait for the end of a long stream."""
+        self._term = evidence.prove(self.target.engine, self.endpoint, self._term, now)
+
+    def end(self, outcome: Outcome, now: float) -> None:
         """Give the place back and judge the endpoint by `outcome`. Raises LeaseEndedError the second time."""
         if self._ended:
             raise LeaseEndedError(self.endpoint.url)
@@ -51,5 +51,9 @@ class Lease:
         endpoint = self.endpoint
         count = endpoint.in_flight
         endpoint.in_flight = count - 1
-        if count >= endpoint.ceiling:
-            self.target.engine.place(endpoint)
+        if outcome is SERVED and count < endpoint.ceiling:
+            breaker = endpoint.breaker
+            if self._term == breaker.term:
+                breaker.served(now)
+        else:
+            evidence.settle(self.target.engine, endpoint, self._term, outcome, now)

@@ -13,7 +13,7 @@ class Phase(StrEnum):
     """The part of an attempt a timeout belongs to."""
 
     CONNECT = "connect"
-    FIRST_TOKEN = "first_token"  # noqa: S105 - a phase, not a secret
+    FIRST_TOKEN = "first_token"
     IDLE = "idle"
     TOTAL = "total"
 

@@ -6,7 +6,9 @@ from math import inf
 from typing import Literal
 
 from gateway.balance.endpoint import Endpoint, EndpointState
+from gateway.balance.engine import SERVING, Tier
 from gateway.balance.lease import Lease, Target
+from gateway.balance.policies.hashing import weighted_score
 from gateway.balance.policies.policy import Pick, Policy, Rng
 
 
@@ -25,12 +27,13 @@ class Unavailable:
 class _Slot:
     """A target within its route: its place in the weighted round and its own chooser."""
 
-    __slots__ = ("credit", "engine", "pick", "target")
+    __slots__ = ("credit", "engine", "label", "pick", "target")
 
     def __init__(self, target: Target, pick: Pick) -> None:
         self.target = target
         self.engine = target.engine
         self.pick = pick
+        self.label = f"{target.engine.name}/{target.model}".encode()
         self.credit = 0.0
 
 
@@ -56,33 +59,59 @@ class Route:
         self._sole = self._slots[0] if len(self._slots) == 1 else None
 
     def acquire(self, key: bytes | None, now: float, rng: Rng, tried: Collection[Endpoint] = ()) -> Lease | Unavailable:
-        """Choose an endpoint that this request has not tried yet. The caller must end the lease, exactly once."""
+        """Choose an endpoint that this request has not tried yet. The caller must end the lease, exactly once.
+
+        `key` is what an affinity policy keeps together; None if the request has none.
+        """
         slot = self._sole
         if slot is not None and not tried:
-            ready = slot.engine.ready
+            engine = slot.engine
+            if now >= engine.due:
+                engine.refresh(now)
+            ready = engine.ready
             if ready:
                 return Lease(slot.pick(ready, key, rng), slot.target)
         return self._search(key, now, rng, tried)
 
-    def _search(self, key: bytes | None, now: float, rng: Rng, tried: Collection[Endpoint]) -> Lease | Unavailable:  # noqa: ARG002
-        open_slots = [(slot, found) for slot in self._slots if (found := slot.engine.candidates(tried))]
+    def _search(self, key: bytes | None, now: float, rng: Rng, tried: Collection[Endpoint]) -> Lease | Unavailable:
+        for slot in self._slots:
+            if now >= slot.engine.due:
+                slot.engine.refresh(now)
+        for tier in (Tier.READY, Tier.SPARE):
+            lease = self._from_tier(tier, key, rng, tried)
+            if lease is not None:
+                return lease
+        unavailable = self._unavailable(tried, now)
+        if unavailable.reason == "all_busy":
+            return unavailable
+        return self._from_tier(Tier.EJECTED, key, rng, tried) or unavailable
+
+    def _from_tier(self, tier: Tier, key: bytes | None, rng: Rng, tried: Collection[Endpoint]) -> Lease | None:
+        open_slots = [(slot, found) for slot in self._slots if (found := slot.engine.candidates(tier, tried))]
         if not open_slots:
-            return self._unavailable(tried)
-        slot, found = _by_weight(open_slots)
+            return None
+        if len(open_slots) == 1:
+            slot, found = open_slots[0]
+        elif self.policy.sticky_target and key is not None:
+            slot, found = _by_key(open_slots, key)
+        else:
+            slot, found = _by_weight(open_slots)
         return Lease(slot.pick(found, key, rng), slot.target)
 
-    def _unavailable(self, tried: Collection[Endpoint]) -> Unavailable:
-        serving = [
-            endpoint
-            for slot in self._slots
-            for endpoint in slot.engine.endpoints
-            if endpoint.state in {EndpointState.UP, EndpointState.UNKNOWN}
-        ]
-        if not serving:
-            return Unavailable("no_endpoint", retry_after=5.0)
-        if all(endpoint in tried for endpoint in serving):
+    def _unavailable(self, tried: Collection[Endpoint], now: float) -> Unavailable:
+        endpoints = [endpoint for slot in self._slots for endpoint in slot.engine.endpoints]
+        serving = [endpoint for endpoint in endpoints if endpoint.state in SERVING]
+        if any(endpoint not in tried for endpoint in serving):
+            return Unavailable("all_busy", retry_after=1.0)
+        if serving:
             return Unavailable("all_tried", retry_after=1.0)
-        return Unavailable("all_busy", retry_after=1.0)
+        checks = [endpoint.check.due - now for endpoint in endpoints if endpoint.state is EndpointState.DOWN]
+        return Unavailable("no_endpoint", retry_after=min(60.0, max(1.0, min(checks, default=5.0))))
+
+
+def _by_key(open_slots: list[tuple[_Slot, list[Endpoint]]], key: bytes) -> tuple[_Slot, list[Endpoint]]:
+    """Weighted rendezvous: a key stays with its target while that has endpoints, and keys spread by weight."""
+    return max(open_slots, key=lambda entry: weighted_score(key, entry[0].label, entry[0].target.weight))
 
 
 def _by_weight(open_slots: list[tuple[_Slot, list[Endpoint]]]) -> tuple[_Slot, list[Endpoint]]:

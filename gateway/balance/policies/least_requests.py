@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from sys import maxsize
 from typing import ClassVar, Final
 
 from gateway.balance.endpoint import Endpoint
@@ -38,7 +38,7 @@ class _Least:
             return self._pick_from_many(ready)
         last = self._last
         at = 0
-        least = inf
+        least = maxsize
         for index, endpoint in enumerate(ready):
             load = endpoint.in_flight + endpoint.extra
             # Among equals the first one after the previous choice wins, else the first of all.
@@ -52,7 +52,7 @@ class _Least:
         count = len(ready)
         start = (self._last + 1) % count
         at = start
-        least = inf
+        least = maxsize
         for step in range(start, start + EXACT):
             index = step if step < count else step - count
             endpoint = ready[index]
