@@ -32,8 +32,8 @@ def show_problems(errors: ConfigErrors) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
     for problem in errors.problems:
         console.print(_headline(problem))
-        for line in pointer(problem, errors.lines):
-            console.print(Text(line, style="dim"))
+        for line, style in zip(pointer(problem, errors.lines), ("dim", "bold red"), strict=False):
+            console.print(Text(line, style=style))
     count = len(errors.problems)
     if count > 1:
         console.print(Text(f"{count} problems", style="bold"))

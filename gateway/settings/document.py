@@ -41,7 +41,7 @@ class Place:
 class Document:
     """The values of one file, the place of each, and what was wrong with it as YAML.
 
-    A path in `lost` has a value that could not be read, which `findings` explains: None stands for it in the tree.
+    A path in `lost` has a value that could not be read, which `findings` explains; some text stands for it in the tree.
     """
 
     tree: object = None
@@ -97,7 +97,7 @@ def _syntax(error: MarkedYAMLError, lines: list[str]) -> tuple[Finding, Position
     line = lines[position.line - 1] if position.line <= len(lines) else ""
     problem = ", ".join(part for part in (error.context, error.problem) if part)
     if masked(line) != line:
-        problem = re.sub(r"'[^']{4,}'", "'…'", problem)
+        problem = re.sub(r"'([^']*)'", lambda quoted: quoted[0] if len(quoted[1]) < 4 else "'…'", problem)
     fix = None
     if "${" in line:
         fix = "inside [ ] and { }, put ${…} in quotes"
@@ -122,9 +122,9 @@ class _Reader:
             return self._lose(Finding(path, "an anchor must not hold itself, or be repeated without end"), node)
         self._around.append(node)
         try:
-            if isinstance(node, MappingNode):
+            if isinstance(node, MappingNode) and node.tag == f"{_TAG}map":
                 return self._mapping(node, path, secret=secret)
-            if isinstance(node, SequenceNode):
+            if isinstance(node, SequenceNode) and node.tag == f"{_TAG}seq":
                 return self._sequence(node, path, secret=secret)
             return self._scalar(node, path, secret=secret)
         finally:
@@ -132,29 +132,36 @@ class _Reader:
 
     def _mapping(self, node: MappingNode, path: Path, *, secret: bool) -> dict[str, object]:
         tree: dict[str, object] = {}
-        inherited: list[Node] = []
-        seen: dict[str, int] = {}
+        for name, (key, value) in self._pairs(node, path, own=True).items():
+            if secret:
+                self._hide(key, secret=True)
+            tree[name] = self._entry(key, value, (*path, name), secret=secret)
+        return tree
+
+    def _pairs(self, node: MappingNode, path: Path, *, own: bool) -> dict[str, tuple[Node, Node]]:
+        """The entries of a mapping; its own ones win over those that `<<` brings, which are only reported once."""
+        pairs: dict[str, tuple[Node, Node]] = {}
+        merged: list[Node] = []
         for key, value in node.value:
             if key.tag == f"{_TAG}merge":
-                inherited += value.value if isinstance(value, SequenceNode) else [value]
+                merged += value.value if isinstance(value, SequenceNode) else [value]
             elif not isinstance(key, ScalarNode):
                 self._report(Finding(path, "a key must be a single word"), key)
-            elif key.value in seen:
-                message = f"is given twice; first on line {seen[key.value]}"
-                self._report(Finding((*path, key.value), message, "keep one of the two"), key)
-                self._hide(value, secret=secret or names_secret(key.value))
+            elif (name := str(key.value)) in pairs:
+                self._hide(value, secret=names_secret(name))
+                if own:
+                    message = f"is given twice; first on line {_start(pairs[name][0]).line}"
+                    self._report(Finding((*path, name), message, "keep one of the two"), key)
             else:
-                seen[key.value] = key.start_mark.line + 1
-                tree[key.value] = self._entry(key, value, (*path, key.value), secret=secret)
-        for other in inherited:
-            if isinstance(other, MappingNode) and not any(other is outer for outer in self._around):
-                fresh = [pair for pair in other.value if pair[0].value not in tree]
-                self._around.append(other)
-                tree |= self._mapping(_with_pairs(other, fresh), path, secret=secret)
-                self._around.pop()
-            else:
-                self._report(Finding(path, "<< must name a mapping"), other)
-        return tree
+                pairs[name] = (key, value)
+        for other in merged:
+            if not isinstance(other, MappingNode) or any(other is outer for outer in self._around):
+                self._report(Finding(path, "<< must name another mapping"), other)
+                continue
+            self._around.append(other)
+            pairs = self._pairs(other, path, own=False) | pairs
+            self._around.pop()
+        return pairs
 
     def _entry(self, key: Node, value: Node, path: Path, *, secret: bool) -> object:
         secret = secret or names_secret(path[-1])
@@ -182,10 +189,10 @@ class _Reader:
         except MissingVariableError as error:
             return self._lose(Finding(path, str(error), "set it, or give a default: ${NAME:-default}"), node)
 
-    def _lose(self, finding: Finding, node: Node) -> object:
+    def _lose(self, finding: Finding, node: Node) -> str:
         self._document.lost.add(finding.path)
         self._report(finding, node)
-        return None
+        return f"unreadable line {node.start_mark.line + 1}"
 
     def _report(self, finding: Finding, node: Node) -> None:
         self._document.findings.append((finding, _start(node)))
@@ -199,10 +206,6 @@ class _Reader:
             end = node.end_mark.column if row == node.end_mark.line else len(line)
             hidden = re.sub(r"\S", "*", line[start:end]) if secret else without_credentials(line[start:end])
             lines[row] = line[:start] + hidden + line[end:]
-
-
-def _with_pairs(node: MappingNode, pairs: list[tuple[Node, Node]]) -> MappingNode:
-    return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
 
 
 def _start(node: Node) -> Position:

@@ -5,7 +5,7 @@ that the file refers to, or what Kubernetes sets for a service called turnout.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,9 +68,21 @@ def apply(tree: dict[str, object], found: list[Override]) -> dict[Path, str]:
     return origins
 
 
-def origin_of(path: Path, origins: Mapping[Path, str]) -> str | None:
-    """The variable that gave the value at `path` or the one around it."""
-    return next((origins[path[:end]] for end in range(len(path), 0, -1) if path[:end] in origins), None)
+def origin_of(path: Path, origins: Mapping[Path, str], in_file: Container[Path]) -> str | None:
+    """The variable to blame for what is wrong at `path`; None blames the file.
+
+    That is the one that gave the value or something around it, or else, where the file has nothing, something below it.
+    """
+    for end in range(len(path), 0, -1):
+        around = path[:end]
+        if around in origins:
+            return origins[around]
+        if around in in_file:
+            return None
+        below = [variable for other, variable in origins.items() if other[:end] == around]
+        if below:
+            return below[0]
+    return None
 
 
 def _resolve(parts: list[str], tree: object) -> Path | Problem:

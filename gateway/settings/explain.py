@@ -10,7 +10,6 @@ from gateway.settings.unsupported import names_not_yet
 from gateway.settings.values import RefusedValueError
 
 NOT: Final = ', not "{}"'
-_ABSENT: Final = {"missing": "is required", "too_short": "needs at least one entry"}
 _WRONG_TYPE: Final = {
     "tuple_type": "expected a list",
     "dict_type": "expected a mapping of keys and values",
@@ -30,8 +29,8 @@ def explain(error: ErrorDetails) -> Finding:
     example = _as_example(path)
     if kind == "extra_forbidden":
         return _unknown_key(path)
-    if kind in _ABSENT:
-        return Finding(path, _ABSENT[kind], example)
+    if kind == "missing":
+        return Finding(path, "is required", example)
     if kind in _CHOICES:
         return _not_a_choice(path, str(context["expected"]), error["input"])
     if kind in _WRONG_TYPE:
@@ -39,7 +38,9 @@ def explain(error: ErrorDetails) -> Finding:
     reason = context.get("error")
     if isinstance(reason, RefusedValueError):
         message = str(reason)
-        return Finding(path, message, reason.fix or (None if "such as" in message else example), value_as=NOT)
+        if "such as" in message or not message.startswith("expected"):
+            example = None
+        return Finding(path, message, reason.fix or example, value_as=NOT)
     return Finding(path, error["msg"], example)
 
 

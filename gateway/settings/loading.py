@@ -44,7 +44,7 @@ def load(path: File | None, environ: Mapping[str, str]) -> Loaded:
     tree: dict[str, object] = document.tree
     found, problems = overrides(environ, tree)
     place.origins = apply(tree, found)
-    settings, findings = _validate(tree, source.parent, document.lost)
+    settings, findings = _validate(tree, document.lost)
     problems += place.document_problems() + place.problems(findings)
     if problems or settings is None:
         raise ConfigErrors(problems, document.lines)
@@ -76,13 +76,13 @@ def _text(source: File) -> str:
     raise ConfigErrors([Problem(message, file=str(source))])
 
 
-def _validate(tree: dict[str, object], folder: File, lost: set[Path]) -> tuple[Settings | None, list[Finding]]:
+def _validate(tree: dict[str, object], lost: set[Path]) -> tuple[Settings | None, list[Finding]]:
     """The settings, or None, and what is wrong; nothing is said twice about one place or what is below it."""
     settings = None
     found = list(not_yet(tree))
     silent = {finding.path for finding in found}
     try:
-        settings = Settings.model_validate(tree, context={"folder": folder})
+        settings = Settings.model_validate(tree)
     except ValidationError as error:
         found += _news(map(explain, error.errors(include_url=False)), silent, lost)
     silent |= {finding.path for finding in found}
@@ -120,7 +120,8 @@ class _Placer:
         return [self._placed(finding) for finding in findings]
 
     def _placed(self, finding: Finding) -> Problem:
-        if variable := origin_of(finding.path, self.origins or {}):
+        variable = origin_of(finding.path, self.origins or {}, self.document.places)
+        if variable is not None:
             return Problem(finding.message, dotted(finding.path), finding.suggestion, variable=variable)
         place = self.document.place(finding.path)
         at_key = finding.at_key or finding.path not in self.document.places

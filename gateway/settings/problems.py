@@ -40,7 +40,7 @@ class Problem:
         return (self.line is None, self.line or 0, self.column or 0)
 
 
-class ConfigErrors(Exception):  # noqa: N818 - it carries all the errors, and the plural says so
+class ConfigErrors(Exception):
     """A configuration that cannot be used, with everything that is wrong with it.
 
     `lines` are the file's lines, secrets masked, for whoever wants to point at a mistake; empty without a file.

@@ -44,15 +44,17 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def read_secret(text: str, folder: Path) -> str:
-    """The secret that `text` is, or names as `file:PATH`, relative to `folder`; line breaks around it do not count.
+def read_secret(text: str) -> str:
+    """The secret that `text` is, or that stands in the file it names (`file:/run/secrets/x`), stripped of line breaks.
 
     Raises:
         ValueError: the file cannot be read or is empty, or the secret could not be sent in an HTTP header.
     """
     secret = text
     if text.startswith("file:"):
-        path = folder / text.removeprefix("file:")
+        path = Path(text.removeprefix("file:"))
+        if not path.is_absolute():
+            raise ValueError("a secret file needs an absolute path, as in file:/run/secrets/x")
         secret = _file_text(path)
         if not secret:
             raise ValueError(f"the secret file {path} is empty")

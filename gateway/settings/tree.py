@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from engines.profile import EngineKind, Unknown
 from gateway.settings.values import (
     Duration,
-    EngineUrl,
+    EngineUrls,
     Name,
     Origin,
     PathText,
@@ -92,9 +92,7 @@ class Engine(Section):
     """A named group of replicas of one inference server."""
 
     kind: EngineKind = Field(description="which software it is")
-    urls: tuple[EngineUrl, ...] = Field(
-        min_length=1, description="base addresses, one per replica", examples=["[http://127.0.0.1:8000]"]
-    )
+    urls: EngineUrls = Field(description="base addresses, one per replica", examples=["[http://127.0.0.1:8000]"])
     api_key: Secret | None = Field(
         default=None, description="sent to the engine as a bearer token", examples=["${ENGINE_KEY}"]
     )

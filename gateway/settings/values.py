@@ -5,11 +5,10 @@ Every rejection is a ValueError that says what is expected, never what was given
 
 import math
 import re
-from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, SecretStr, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from gateway.settings.secrets import read_secret
 from gateway.settings.units import parse_duration, parse_size
@@ -149,15 +148,21 @@ def engine_url(value: object) -> str:
     return text.rstrip("/")
 
 
-def _secret(value: object, info: ValidationInfo) -> SecretStr | None:
+def _at_least_one(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values:
+        raise RefusedValueError("expected at least one entry")
+    return values
+
+
+def _secret(value: object) -> SecretStr | None:
     if isinstance(value, SecretStr):
         return value
-    folder = info.context.get("folder") if info.context else None
+    text = _text(value)
     try:
-        text = read_secret(_text(value), folder or Path())
+        secret = read_secret(text)
     except ValueError as error:
         raise RefusedValueError(str(error)) from None
-    return SecretStr(text) if text else None
+    return SecretStr(secret) if secret else None
 
 
 WholeNumber = Annotated[int, _whole_from(0)]
@@ -171,4 +176,5 @@ Name = Annotated[str, BeforeValidator(_name)]
 PathText = Annotated[str, BeforeValidator(_path)]
 Origin = Annotated[str, BeforeValidator(_origin)]
 EngineUrl = Annotated[str, BeforeValidator(engine_url)]
+EngineUrls = Annotated[tuple[EngineUrl, ...], AfterValidator(_at_least_one)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_secret)]
