@@ -1,0 +1,101 @@
+"""Runs a simulated engine under uvicorn, as the real frontends do: httptools, 5 s keep-alive, no access log."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from engines.simulator.app import CLOSE, SimulatedEngine
+from engines.simulator.load import Load
+from engines.simulator.pace import Faults
+
+KEEP_ALIVE = 5
+"""Seconds after which an idle connection is closed; the same for all three engines (`wire_keepalive_idle`)."""
+
+
+class _Protocol(HttpToolsProtocol):
+    """Lets the application close its connection as it stands, which ASGI itself has no word for."""
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["state"][CLOSE] = self.transport.close
+
+
+class RunningEngine:
+    """A simulated engine that listens. Made by `start`; `stop` ends it."""
+
+    def __init__(self, engine: SimulatedEngine, server: uvicorn.Server, host: str, port: int) -> None:
+        self.engine = engine
+        self.host, self.port = host, port
+        self._server = server
+        self._ticks = asyncio.create_task(server.main_loop())
+
+    @property
+    def url(self) -> str:
+        """The base URL, without a path."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def load(self) -> Load:
+        """Running and waiting requests and the totals."""
+        return self.engine.load
+
+    @property
+    def faults(self) -> Faults:
+        """The scripted misbehaviour; may be set at any time."""
+        return self.engine.faults
+
+    @faults.setter
+    def faults(self, faults: Faults) -> None:
+        self.engine.faults = faults
+
+    @property
+    def connections(self) -> int:
+        """Open client connections."""
+        return len(self._server.server_state.connections)
+
+    async def stop(self) -> None:
+        """Ends at once, as a killed engine does: closes the listener and all connections, cancels what runs."""
+        self._server.should_exit = True
+        for listener in self._server.servers:
+            listener.close()
+        for connection in list(self._server.server_state.connections):
+            connection.transport.abort()
+        running = list(self._server.server_state.tasks)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(self._ticks, *running, return_exceptions=True)
+        for listener in self._server.servers:
+            await listener.wait_closed()
+
+
+async def start(engine: SimulatedEngine, host: str = "127.0.0.1", port: int = 0) -> RunningEngine:
+    """Starts to listen; port 0 takes a free one. Raises OSError when the address cannot be bound."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, port), family=family, backlog=1024)
+    options: dict[str, Any] = {"http": _Protocol, "ws": "none", "lifespan": "off", "log_config": None}
+    config = uvicorn.Config(engine, access_log=False, timeout_keep_alive=KEEP_ALIVE, **options)
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    try:
+        await server.startup(sockets=[listener])
+    except BaseException:
+        listener.close()
+        raise
+    return RunningEngine(engine, server, host, listener.getsockname()[1])
+
+
+@contextlib.asynccontextmanager
+async def listening(engine: SimulatedEngine, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[RunningEngine]:
+    """Starts the engine and stops it on leaving."""
+    running = await start(engine, host, port)
+    try:
+        yield running
+    finally:
+        await running.stop()
