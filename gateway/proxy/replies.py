@@ -1,5 +1,6 @@
 """The header blocks of answers: ready bytes, with the same names on every one (CONTRACT §4)."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,6 +13,10 @@ _BLOCK: Final = b"content-type: %s\r\nx-request-id: %s\r\nopenai-processing-ms: 
 _ENGINE: Final = b"x-turnout-engine: %s\r\nx-turnout-attempts: %d\r\n"
 STREAM_LINES: Final = b"cache-control: no-cache\r\nx-accel-buffering: no\r\n"
 """Asks middle boxes not to hold events back."""
+
+_NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_NAME_LIMIT: Final = 64
+_NAMES_LIMIT: Final = 32
 
 
 def block(content_type: bytes, request_id: bytes, seconds: float, more: bytes) -> bytes:
@@ -28,10 +33,18 @@ def told(dropped: Sequence[str], translated: Sequence[str]) -> bytes:
     """What the engine's profile changed in the request."""
     lines = b""
     if dropped:
-        lines += f"x-turnout-dropped: {', '.join(dropped)}\r\n".encode("ascii", "replace")
+        lines += b"x-turnout-dropped: %s\r\n" % _listed(dropped)
     if translated:
-        lines += f"x-turnout-translated: {', '.join(translated)}\r\n".encode("ascii", "replace")
+        lines += b"x-turnout-translated: %s\r\n" % _listed(translated)
     return lines
+
+
+def _listed(names: Sequence[str]) -> bytes:
+    """The names as a header value. They are a client's, so they may hold line ends, or fill megabytes."""
+    shown = [_NOT_PLAIN.sub("?", name[:_NAME_LIMIT]) for name in names[:_NAMES_LIMIT]]
+    if len(names) > _NAMES_LIMIT:
+        shown.append("...")
+    return ", ".join(shown).encode()
 
 
 def error_lines(error: ApiError) -> bytes:

@@ -132,9 +132,9 @@ class StreamRelay:
         if not events:
             self._fast = False
             return b""
-        out = b"".join([self._take(event) for event in events])
-        self._fast = self._compact and self._cutter.empty
-        return self._release(out)
+        out = self._release(b"".join([self._take(event) for event in events]))
+        self._fast = self._compact and self.committed and self._cutter.empty
+        return out
 
     def _swappable(self, data: bytes, events: int) -> bool:
         """Whether every event has each name to exchange exactly once, spelled as in the first event."""
@@ -158,8 +158,8 @@ class StreamRelay:
         if data is None or not (stripped := data.strip()):
             return b""
         if stripped == _DONE_MARK:
-            self.done = True
-            return DONE
+            self.done = self.events > 0  # the end of nothing is no answer
+            return DONE if self.done else b""
         try:
             read = _decode_event(data)
         except msgspec.DecodeError:
