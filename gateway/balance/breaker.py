@@ -12,14 +12,11 @@ Invariants:
 - The pause is `pause` after closed, and doubles with each failed trial up to `longest_pause`.
 """
 
-from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
-from typing import Final
 
-BUCKETS: Final = 10
-"""The window moves in this many steps, so it is exact to a tenth of its length."""
+from gateway.balance.window import Window
 
 
 class Position(StrEnum):
@@ -47,14 +44,11 @@ class Breaker:
     """The breaker of one endpoint."""
 
     __slots__ = (
-        "_ring",
+        "_bad",
+        "_good",
         "_settings",
-        "_step",
         "_trials_good",
         "_trials_out",
-        "bad",
-        "edge",
-        "good",
         "pause",
         "position",
         "reopens_at",
@@ -63,9 +57,8 @@ class Breaker:
     )
 
     def __init__(self, settings: BreakerSettings) -> None:
-        """Start closed, with nothing counted."""
+        """Start closed, with nothing counted. `streak`: bad outcomes since the last good one."""
         self._settings = settings
-        self._step = settings.window / BUCKETS
         self.position = Position.CLOSED
         self.term = 0
         self.pause = 0.0
@@ -76,24 +69,18 @@ class Breaker:
 
     def _forget(self) -> None:
         self.streak = 0
-        self.good = 0
-        self.bad = 0
-        self.edge = -inf
-        self._ring: deque[tuple[int, int]] = deque(maxlen=BUCKETS - 1)
+        self._good = Window(self._settings.window)
+        self._bad = Window(self._settings.window)
 
     def served(self, now: float) -> None:
         """Count a good outcome of the current closed term: the success path, kept short."""
-        if now >= self.edge:
-            self._turn(now)
-        self.good += 1
         self.streak = 0
+        self._good.add(now)
 
     def failed(self, now: float) -> str | None:
         """Count a bad outcome of the current closed term; the reason to open, if it wants to."""
-        if now >= self.edge:
-            self._turn(now)
-        self.bad += 1
         self.streak += 1
+        self._bad.add(now)
         if self.streak >= self._settings.consecutive:
             return f"{self.streak} failures in a row"
         good, bad = self.counts(now)
@@ -103,23 +90,7 @@ class Breaker:
 
     def counts(self, now: float) -> tuple[int, int]:
         """Good and bad outcomes in the window that ends now."""
-        if now >= self.edge:
-            self._turn(now)
-        return self.good + sum(good for good, _ in self._ring), self.bad + sum(bad for _, bad in self._ring)
-
-    def _turn(self, now: float) -> None:
-        """Close the current bucket and those that nothing fell into."""
-        if now >= self.edge + self._step * BUCKETS:
-            self._ring.clear()
-            self.edge = now + self._step
-        else:
-            self._ring.append((self.good, self.bad))
-            self.edge += self._step
-            while now >= self.edge:
-                self._ring.append((0, 0))
-                self.edge += self._step
-        self.good = 0
-        self.bad = 0
+        return self._good.total(now), self._bad.total(now)
 
     def open(self, now: float) -> None:
         """Stop the flow. From half-open the pause doubles."""
