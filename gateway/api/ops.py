@@ -1,0 +1,95 @@
+"""What operators and their machines ask: is it alive, can it serve, what has it counted."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, Response
+
+from gateway.api.view import View, engine_serves, model_may_be_served, serves
+
+
+class Alive(BaseModel):
+    """The process answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(BaseModel):
+    """Whether requests can be served, and what stands in the way."""
+
+    status: Literal["ready", "degraded", "not_ready"]
+    reasons: list[str]
+
+
+def readiness(view: View) -> Readiness:
+    """``not_ready``: no model has an endpoint that may serve. ``degraded``: an engine has none that serves."""
+    plane = view.plane
+    reasons = list(_reasons(view))
+    if not any(map(model_may_be_served, plane.asked.values())):
+        return Readiness(status="not_ready", reasons=reasons or ["no model can be served"])
+    return Readiness(status="degraded" if reasons else "ready", reasons=reasons)
+
+
+def _reasons(view: View) -> Iterator[str]:
+    plane = view.plane
+    for name, link in plane.engines.items():
+        if not engine_serves(link):
+            states = sorted({endpoint.state.value for endpoint in link.engine.endpoints})
+            yield f"engine {name}: no endpoint serves ({', '.join(states)})"
+    if not plane.asked:
+        yield "no model is known: no engine has listed one yet"
+
+
+def registry(view: View) -> CollectorRegistry:
+    """The gateway's own metrics and those of its process; nothing of the libraries' default registry."""
+    found = CollectorRegistry(auto_describe=False)
+    found.register(view.meters)
+    ProcessCollector(registry=found)
+    return found
+
+
+def see_endpoints(view: View) -> None:
+    """Lets the metrics know each endpoint's state now."""
+    view.meters.see_endpoints(
+        {
+            (name, endpoint.url): serves(endpoint)
+            for name, link in view.plane.engines.items()
+            for endpoint in link.engine.endpoints
+        }
+    )
+
+
+def router(view: View) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(tags=["operation"])
+    metrics_registry = registry(view)
+
+    async def healthz() -> Alive:
+        """Says that the process answers."""
+        return Alive()
+
+    async def readyz() -> JSONResponse:
+        """Says whether requests can be served; 503 if not."""
+        found = readiness(view)
+        return JSONResponse(found.model_dump(), 503 if found.status == "not_ready" else 200)
+
+    async def metrics(accept: Annotated[str, Header()] = "") -> Response:
+        """Gives all counts in Prometheus' text format, or as OpenMetrics if asked for."""
+        see_endpoints(view)
+        encode, content_type = choose_encoder(accept)
+        return Response(encode(metrics_registry), headers={"content-type": content_type})
+
+    routes.add_api_route("/healthz", healthz, methods=["GET"])
+    routes.add_api_route(
+        "/readyz", readyz, methods=["GET"], response_model=Readiness, responses={503: {"model": Readiness}}
+    )
+    routes.add_api_route(
+        "/metrics", metrics, methods=["GET"], response_class=Response, responses={200: {"content": {"text/plain": {}}}}
+    )
+    for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
+        routes.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False, response_model=None)
+    return routes

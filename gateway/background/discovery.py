@@ -1,0 +1,150 @@
+"""Serving without a list of models: the engines are asked which ones they have."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import msgspec
+import structlog
+from pydantic import ValidationError
+
+from engines.probes import Answer, parse_models
+from engines.profile import EngineKind, Operation
+from gateway.background.fetch import Fetch
+from gateway.background.prober import engine_key
+from gateway.balance.endpoint import Endpoint
+from gateway.proxy.plane import EngineLink, Plane
+from gateway.settings.tree import Model, Settings, Target, Task
+
+PATIENCE: Final = 5.0
+"""Seconds that the start waits for the engines; those that are later are added when they answer."""
+
+SOON: Final = 2.0
+"""Seconds between two looks while an engine has not listed anything yet."""
+
+LATER: Final = 15.0
+"""Seconds between two looks once all have."""
+
+_CHAT_PATH: Final = "/v1/chat/completions"
+_EMBEDDINGS_PATH: Final = "/v1/embeddings"
+
+_log = structlog.get_logger()
+
+
+class _Document(msgspec.Struct):
+    paths: dict[str, msgspec.Raw] = {}
+
+
+class Discovery:
+    """Keeps the models in force equal to what the engines list.
+
+    An engine that stops answering keeps the models it listed last: requests for them then say that it is down.
+    """
+
+    def __init__(
+        self, settings: Settings, plane: Callable[[], Plane], apply: Callable[[Settings], None], fetch: Fetch
+    ) -> None:
+        self._settings = settings
+        self._plane = plane
+        self._apply = apply
+        self._fetch = fetch
+        self._listed: dict[str, dict[str, Task]] = {}
+        self._in_force: Mapping[str, Model] = {}
+
+    async def first_look(self) -> None:
+        """Asks all engines once, for `PATIENCE` seconds at most."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self.look()
+        except TimeoutError:
+            self._put_in_force()
+
+    async def run(self) -> None:
+        """Looks again and again, until it is cancelled."""
+        while True:
+            waiting = len(self._listed) < len(self._settings.engines)
+            await asyncio.sleep(SOON if waiting else LATER)
+            await self.look()
+
+    async def look(self) -> None:
+        """Asks all engines once and applies what is new."""
+        async with asyncio.TaskGroup() as group:
+            for name, link in self._plane().engines.items():
+                group.create_task(self._ask(name, link))
+        self._put_in_force()
+
+    def _put_in_force(self) -> None:
+        models = models_from(self._listed)
+        if models == self._in_force:
+            return
+        self._in_force = models
+        self._apply(self._settings.model_copy(update={"models": models}))
+        _log.info("models discovered", models=", ".join(models))
+
+    async def _ask(self, name: str, link: EngineLink) -> None:
+        key = engine_key(self._plane(), name)
+        found: dict[str, Task] = {}
+        heard = False
+        for endpoint in link.engine.endpoints:
+            listing = await self._fetch.get(endpoint, link.profile.models_path, key)
+            if isinstance(listing, Answer) and listing.status == 200:
+                heard = True
+                names = [model.id for model in parse_models(listing.body)]
+                found |= await self._tasks(name, link, endpoint, names, key)
+        if heard:
+            self._listed[name] = found
+
+    async def _tasks(
+        self, name: str, link: EngineLink, endpoint: Endpoint, models: Iterable[str], key: str
+    ) -> dict[str, Task]:
+        """What each model is for. Only vLLM serves embeddings, and it does not say so in its model list."""
+        known = self._listed.get(name, {})
+        new = [model for model in models if model not in known]
+        tasks: dict[str, Task] = {model: known[model] for model in models if model in known}
+        if link.profile.kind is not EngineKind.VLLM or not new:
+            return tasks | dict.fromkeys(new, "chat")
+        routes = await self._routes(endpoint, key)
+        if _EMBEDDINGS_PATH in routes and _CHAT_PATH not in routes:
+            return tasks | dict.fromkeys(new, "embedding")
+        for model in new:
+            may_embed = not routes or _EMBEDDINGS_PATH in routes
+            tasks[model] = "embedding" if may_embed and await self._embeds(link, endpoint, model, key) else "chat"
+        return tasks
+
+    async def _routes(self, endpoint: Endpoint, key: str) -> frozenset[str]:
+        """The paths of an engine's OpenAPI document: a server of an embedding model has other ones than a chat model's
+        (engines/vllm.md §3.7). Empty where there is none: it can be switched off, and the Rust frontend has none.
+        """
+        answer = await self._fetch.get(endpoint, "/openapi.json", key)
+        if not isinstance(answer, Answer) or answer.status != 200:
+            return frozenset()
+        try:
+            return frozenset(msgspec.json.decode(answer.body, type=_Document).paths)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return frozenset()
+
+    async def _embeds(self, link: EngineLink, endpoint: Endpoint, model: str, key: str) -> bool:
+        """Whether the engine makes a vector of one word; the only sure sign where the routes do not tell."""
+        body = msgspec.json.encode({"model": model, "input": "ping"})
+        path = link.profile.paths[Operation.EMBEDDINGS].decode()
+        answer = await self._fetch.post(endpoint, path, key, body)
+        return isinstance(answer, Answer) and answer.status == 200
+
+
+def models_from(listed: Mapping[str, Mapping[str, Task]]) -> dict[str, Model]:
+    """Models for what engines list: one that several engines have for the same task gets all of them as targets."""
+    tasks: dict[str, Task] = {}
+    engines: dict[str, list[str]] = {}
+    for engine, models in listed.items():
+        for model, task in models.items():
+            if tasks.setdefault(model, task) == task:
+                engines.setdefault(model, []).append(engine)
+    found: dict[str, Model] = {}
+    for model, names in engines.items():
+        try:
+            targets = tuple(Target(engine=engine, model=model) for engine in names)
+        except ValidationError:
+            _log.warning("a model's name cannot be used", engine=names[0], model=model)
+        else:
+            found[model] = Model(targets=targets, task=tasks[model])
+    return found

@@ -1,0 +1,75 @@
+"""Small questions to engines that are not part of anybody's request: health, version, models."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+import httpx2
+
+from engines.probes import Answer
+from gateway.balance.endpoint import Endpoint
+
+TIMEOUT: Final = 2.0
+"""Seconds for a whole answer."""
+
+ANSWER_LIMIT: Final = 4 * 2**20
+"""Bytes; a model list is never that long."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Nothing usable came back. ``refused``: nobody was listening. ``reason`` is for an operator."""
+
+    reason: str
+    refused: bool = False
+
+
+class Fetch:
+    """Asks engines over connections of its own, a new one each time: what answers must also accept."""
+
+    def __init__(self) -> None:
+        self._client = httpx2.AsyncClient(
+            timeout=TIMEOUT, trust_env=False, limits=httpx2.Limits(max_keepalive_connections=0)
+        )
+
+    async def close(self) -> None:
+        """Gives up all connections."""
+        await self._client.aclose()
+
+    async def get(self, endpoint: Endpoint, path: str, key: str = "") -> Answer | NoAnswer:
+        """The answer to a GET of ``path`` below the endpoint's base URL; ``key`` is sent as a bearer token."""
+        return await self._ask("GET", endpoint, path, key, None)
+
+    async def post(self, endpoint: Endpoint, path: str, key: str, body: bytes) -> Answer | NoAnswer:
+        """The answer to a POST of a JSON body."""
+        return await self._ask("POST", endpoint, path, key, body)
+
+    async def _ask(self, method: str, endpoint: Endpoint, path: str, key: str, body: bytes | None) -> Answer | NoAnswer:
+        headers = {"host": endpoint.authority, "accept": "*/*"}
+        if key:
+            headers["authorization"] = f"Bearer {key}"
+        if body is not None:
+            headers["content-type"] = "application/json"
+        try:
+            async with (
+                asyncio.timeout(TIMEOUT),
+                self._client.stream(method, endpoint.url + path, headers=headers, content=body) as response,
+            ):
+                return await _read(response)
+        except httpx2.ConnectError:
+            return NoAnswer("nobody listens at its address", refused=True)
+        except (TimeoutError, httpx2.TimeoutException):
+            return NoAnswer(f"no answer within {TIMEOUT:g} s")
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
+            return NoAnswer(f"no HTTP answer ({type(error).__name__})")
+
+
+async def _read(response: httpx2.Response) -> Answer | NoAnswer:
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.aiter_bytes():
+        parts.append(part)
+        size += len(part)
+        if size > ANSWER_LIMIT:
+            return NoAnswer("an answer without end")
+    return Answer(response.status_code, b"".join(parts))

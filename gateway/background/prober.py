@@ -1,0 +1,136 @@
+"""Active health checks: asks every endpoint again and again, and tells the balance what it heard."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, assert_never
+
+import structlog
+
+from engines.probes import Answer, parse_models, parse_version
+from engines.profile import Health
+from gateway.background.fetch import Fetch, NoAnswer
+from gateway.balance import evidence
+from gateway.balance.endpoint import Endpoint
+from gateway.proxy.plane import EngineLink, Plane
+
+TICK: Final = 0.2
+"""Seconds between two looks at who is due; a suspicion is followed up within it."""
+
+LOOK_AGAIN: Final = 60.0
+"""Seconds after which a healthy endpoint is asked for its version and models again."""
+
+SWEEP: Final = 1.0
+"""Seconds between two comparisons of an engine's endpoints with one another."""
+
+_log = structlog.get_logger()
+
+
+class Prober:
+    """Watches the endpoints of the plane in force; a new plane's are taken up with the next tick.
+
+    One task looks who is due, and each check is a task of its own, so that an endpoint that does not answer delays
+    no other. An endpoint has at most one check at a time.
+    """
+
+    def __init__(self, plane: Callable[[], Plane], fetch: Fetch) -> None:
+        self._plane = plane
+        self._fetch = fetch
+        self._asking: set[Endpoint] = set()
+        self._looked_at: dict[Endpoint, float] = {}
+        self._missing: set[tuple[str, str]] = set()
+        self._swept_at = 0.0
+
+    async def run(self) -> None:
+        """Works until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._begin_due(group)
+                await asyncio.sleep(TICK)
+
+    def _begin_due(self, group: asyncio.TaskGroup) -> None:
+        plane = self._plane()
+        now = plane.loop.time()
+        for name, link in plane.engines.items():
+            for endpoint in link.engine.endpoints:
+                if endpoint not in self._asking and endpoint.check.due <= now:
+                    self._asking.add(endpoint)
+                    group.create_task(self._visit(plane, name, link, endpoint))
+        if now - self._swept_at >= SWEEP:
+            self._swept_at = now
+            for link in plane.engines.values():
+                evidence.sweep(link.engine, now)
+            for gone in self._looked_at.keys() - plane.endpoints.keys():
+                del self._looked_at[gone]
+
+    async def _visit(self, plane: Plane, name: str, link: EngineLink, endpoint: Endpoint) -> None:
+        try:
+            key = engine_key(plane, name)
+            if await self.check(plane, name, link, endpoint) and self._wants_look(plane, endpoint):
+                await self._look(plane, name, link, endpoint, key)
+        finally:
+            self._asking.discard(endpoint)
+
+    async def check(self, plane: Plane, name: str, link: EngineLink, endpoint: Endpoint) -> bool:
+        """One health check of one endpoint. True if it passed."""
+        own_path = plane.settings.engines[name].health.path
+        path = own_path or link.profile.health.path
+        answer = await self._fetch.get(endpoint, path, engine_key(plane, name))
+        now = plane.loop.time()
+        if isinstance(answer, NoAnswer):
+            evidence.check_failed(link.engine, endpoint, answer.reason, now, refused=answer.refused)
+            return False
+        health = link.profile.health.judge(answer.status)
+        if own_path is not None and 200 <= answer.status < 300:
+            health = Health.READY
+        match health:
+            case Health.READY:
+                evidence.check_passed(link.engine, endpoint, now)
+                return True
+            case Health.NOT_READY:
+                reason = f"its health check says that it is not ready (status {answer.status})"
+            case Health.BROKEN:
+                reason = f"its health check gives status {answer.status}"
+            case _:
+                assert_never(health)
+        evidence.check_failed(link.engine, endpoint, reason, now)
+        return False
+
+    def _wants_look(self, plane: Plane, endpoint: Endpoint) -> bool:
+        last = self._looked_at.get(endpoint)
+        now = plane.loop.time()
+        if last is not None and now - last < LOOK_AGAIN:
+            return False
+        self._looked_at[endpoint] = now
+        return True
+
+    async def _look(self, plane: Plane, name: str, link: EngineLink, endpoint: Endpoint, key: str) -> None:
+        """Reads version and models: facts for people, on which no request depends."""
+        if link.profile.version_path is not None:
+            version = await self._fetch.get(endpoint, link.profile.version_path, key)
+            if isinstance(version, Answer) and version.status == 200:
+                link.engine.version = parse_version(version.body) or link.engine.version
+        listing = await self._fetch.get(endpoint, link.profile.models_path, key)
+        if isinstance(listing, Answer) and listing.status == 200:
+            self._compare(plane, name, {model.id for model in parse_models(listing.body)})
+        elif isinstance(listing, Answer) and listing.status in {401, 403}:
+            _log.warning("the engine refuses the gateway's key", engine=name)
+
+    def _compare(self, plane: Plane, name: str, listed: set[str]) -> None:
+        """Says once when an engine does not list a model that is configured for it."""
+        for asked in plane.asked.values():
+            for target in asked.route.targets:
+                at = (name, target.model)
+                if target.engine.name != name or not listed:
+                    continue
+                if target.model in listed:
+                    self._missing.discard(at)
+                elif at not in self._missing:
+                    self._missing.add(at)
+                    known = ", ".join(sorted(listed)[:10])
+                    _log.warning("the engine does not list the model", engine=name, model=target.model, listed=known)
+
+
+def engine_key(plane: Plane, engine: str) -> str:
+    """The key that an engine asks for, "" if none is configured."""
+    key = plane.settings.engines[engine].api_key
+    return key.get_secret_value() if key is not None else ""
