@@ -2,7 +2,10 @@
 
 import importlib.metadata
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from packaging.version import Version
 from tests.conftest import ROOT
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+VERSION: str = PROJECT["project"]["version"]
 REQUIREMENTS = ROOT / "requirements"
 PIN = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[\w.+!]+)(?P<marker> ; [^\\]+)? \\$")
 HASH = re.compile(r"^ {4}--hash=sha256:[0-9a-f]{64}( \\)?$")
@@ -68,7 +72,7 @@ def test_lock_files_hold_pins_and_hashes_and_nothing_else(lock: Path) -> None:
 def test_the_changelog_begins_with_this_version() -> None:
     headings = re.findall(r"^## \[?(\d[\w.]*)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
 
-    assert headings[0] == PROJECT["project"]["version"] == importlib.metadata.version("turnout")
+    assert headings[0] == VERSION == importlib.metadata.version("turnout")
 
 
 def test_the_extras_are_the_documented_ones() -> None:
@@ -79,3 +83,32 @@ def test_the_command_is_installed() -> None:
     (command,) = importlib.metadata.entry_points(group="console_scripts", name="turnout")
 
     assert callable(command.load())
+
+
+def test_the_wheel_holds_both_packages_and_nothing_else(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.iterdir()
+    names = zipfile.ZipFile(wheel).namelist()
+
+    assert {name.split("/")[0] for name in names} == {"engines", "gateway", f"turnout-{VERSION}.dist-info"}
+    assert {"engines/py.typed", "gateway/py.typed", f"turnout-{VERSION}.dist-info/licenses/LICENSE"} <= set(names)
+
+
+def test_the_image_is_built_from_files_that_reach_the_builder() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    copied = {
+        name
+        for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile, re.MULTILINE)
+        for name in sources.split()
+    }
+    let_through = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+
+    assert copied == let_through
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+
+
+def test_the_image_does_not_run_as_root() -> None:
+    users = re.findall(r"^USER (\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+
+    assert users[-1:] == ["10001"]
