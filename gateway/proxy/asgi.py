@@ -12,13 +12,12 @@ from typing import Final
 from starlette.types import Message, Receive, Scope, Send
 
 from engines.profile import Operation
-from gateway.errors import ApiError, BodyTooLarge, InvalidRequest
+from gateway.errors import ApiError
 from gateway.proxy import replies
 from gateway.proxy.downstream import Inbound
 from gateway.proxy.exchange import Exchange
+from gateway.proxy.inbound import read_headers, too_large
 from gateway.proxy.plane import Plane
-from gateway.wire.cors import cors_lines
-from gateway.wire.headers import FORWARDED_TO_ENGINE, REQUEST_ID, clean_request_id, forwardable
 
 WATCH_AFTER: Final = 0.2
 """Seconds; well within the second in which a client's leaving must reach the engine."""
@@ -40,7 +39,7 @@ async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Recei
         return
     except ApiError as error:
         headers = replies.block(replies.JSON, plane.ids().encode(), 0.0, replies.error_lines(error))
-        carrier.respond(error.status, headers + b"connection: close\r\n", error.body())
+        carrier.respond(error.status, headers, error.body())
         await carrier.flush()
         return
     carrier.exchange = exchange = Exchange(plane, carrier, inbound)
@@ -51,19 +50,10 @@ async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Recei
 async def read_request(plane: Plane, operation: Operation, scope: Scope, receive: Receive) -> Inbound:
     """The request's body and headers. Raises BodyTooLarge as soon as it is known, InvalidRequest, ClientLeft."""
     limit = plane.settings.server.max_body
-    inbound = Inbound(operation, b"")
     for name, value in scope["headers"]:
-        if name == b"content-length":
-            if int(value) > limit:
-                raise too_large(limit)
-        elif name == REQUEST_ID:
-            inbound.request_id = clean_request_id(value)
-        elif name == b"origin":
-            inbound.echo = cors_lines(value, plane.origins)
-        elif name == b"content-encoding" and value.lower() != b"identity":
-            raise InvalidRequest("Compressed request bodies are not taken; send plain JSON.", code="invalid_encoding")
-        elif name in FORWARDED_TO_ENGINE and forwardable(value):
-            inbound.forward += b"%s: %s\r\n" % (name, value)
+        if name == b"content-length" and int(value) > limit:
+            raise too_large(limit)
+    inbound = read_headers(plane, operation, scope["headers"])
     inbound.body = await _read_body(receive, limit)
     return inbound
 
@@ -88,11 +78,6 @@ async def _read_body(receive: Receive, limit: int) -> bytes:
     if size > limit:
         raise too_large(limit)
     return b"".join(parts)
-
-
-def too_large(limit: int) -> BodyTooLarge:
-    """The refusal of a body over ``limit`` bytes."""
-    return BodyTooLarge(f"The request body is larger than the {limit} bytes that this gateway takes.")
 
 
 class AsgiCarrier:

@@ -1,0 +1,40 @@
+"""From a request's headers to what an exchange needs of them: the same rules for every carrier."""
+
+from collections.abc import Iterable
+
+from engines.profile import Operation
+from gateway.errors import BodyTooLarge, InvalidRequest
+from gateway.proxy.downstream import Inbound
+from gateway.proxy.plane import Plane
+from gateway.wire.cors import cors_lines
+from gateway.wire.headers import FORWARDED_TO_ENGINE, REQUEST_ID, clean_request_id, forwardable
+
+_OF_INTEREST = frozenset({REQUEST_ID, b"origin", b"content-encoding"}) | FORWARDED_TO_ENGINE
+
+
+def read_headers(plane: Plane, operation: Operation, headers: Iterable[tuple[bytes, bytes]]) -> Inbound:
+    """An `Inbound` without its body. Names are lower case.
+
+    Raises InvalidRequest for a compressed body: nothing on the way could read the model's name.
+    """
+    inbound = Inbound(operation, b"")
+    for name, value in headers:
+        if name not in _OF_INTEREST:
+            continue
+        if name == REQUEST_ID:
+            inbound.request_id = clean_request_id(value)
+        elif name == b"origin":
+            inbound.echo = cors_lines(value, plane.origins)
+        elif name == b"content-encoding":
+            if value.lower() != b"identity":
+                raise InvalidRequest(
+                    "Compressed request bodies are not taken; send plain JSON.", code="invalid_encoding"
+                )
+        elif forwardable(value):
+            inbound.forward += b"%s: %s\r\n" % (name, value)
+    return inbound
+
+
+def too_large(limit: int) -> BodyTooLarge:
+    """The refusal of a body over ``limit`` bytes."""
+    return BodyTooLarge(f"The request body is larger than the {limit} bytes that this gateway takes.")

@@ -1,0 +1,389 @@
+"""An exchange carried by callbacks inside uvicorn: no ASGI cycle and no task per request.
+
+uvicorn takes a protocol class as its ``http``. A connection starts here; requests to the forwarded paths are read,
+served and answered by this class alone. The first other request hands the connection, with every byte not yet used,
+to uvicorn's own protocol, and so to FastAPI: for good, as uvicorn does with WebSockets.
+
+States of a connection: *head* (waiting for a request or reading its head), *body*, *busy* (an exchange is at work; what
+the client sends meanwhile waits), *closing*.
+"""
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any, Final, Protocol
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from gateway.errors import ApiError, RequestTimeout
+from gateway.proxy import replies
+from gateway.proxy.downstream import Inbound
+from gateway.proxy.exchange import Exchange
+from gateway.proxy.inbound import read_headers, too_large
+from gateway.proxy.paths import FORWARDED
+from gateway.proxy.plane import Plane
+from gateway.wire.http1 import (
+    CONTINUE,
+    HEAD_LIMIT,
+    LAST_CHUNK,
+    ChunkedBody,
+    Head,
+    HeadTooLarge,
+    SizedBody,
+    parse_head,
+    status_line,
+)
+
+OPERATIONS: Final = {b"POST " + path.encode(): operation for path, operation in FORWARDED.items()}
+STARTS: Final = tuple(start + b" " for start in OPERATIONS)
+LONGEST_START: Final = max(map(len, STARTS))
+PIPELINE_LIMIT: Final = 64 * 1024
+"""Bytes that a client may send ahead while its request is served; then reading pauses."""
+
+HEAD_TIME: Final = 30.0
+"""Seconds in which a request's head must be whole."""
+
+BODY_TIME: Final = 60.0
+"""Seconds in which at least `BODY_RATE` bytes of a body must arrive, again and again."""
+
+BODY_RATE: Final = 4096
+LOOK_EVERY: Final = 5.0
+"""Seconds between two looks at a connection's age."""
+
+
+class PlaneSource(Protocol):
+    """Who knows the configuration in force."""
+
+    @property
+    def plane(self) -> Plane:
+        """The plane for new requests."""
+
+
+class State(Enum):
+    """Where a connection is."""
+
+    HEAD = auto()
+    BODY = auto()
+    BUSY = auto()
+    CLOSING = auto()
+
+
+class GatewayProtocol(asyncio.Protocol):
+    """One client connection, and the `Downstream` of its exchange."""
+
+    __slots__ = (
+        "_body",
+        "_buffer",
+        "_chunked_answer",
+        "_date_lines",
+        "_date_source",
+        "_exchange",
+        "_handover",
+        "_head",
+        "_inbound",
+        "_keep_alive",
+        "_linger",
+        "_plane",
+        "_read_paused",
+        "_seen",
+        "_since",
+        "_source",
+        "_state",
+        "_status_line",
+        "_write_paused",
+        "bucket",
+        "server_state",
+        "transport",
+    )
+    transport: asyncio.Transport
+    _head: Head
+    _inbound: Inbound
+    _plane: Plane
+
+    def __init__(
+        self,
+        source: PlaneSource,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._source = source
+        self._handover: Callable[[], HttpToolsProtocol] = lambda: HttpToolsProtocol(
+            config, server_state, app_state, _loop
+        )
+        self.server_state = server_state
+        self._state = State.HEAD
+        self._buffer = b""
+        self._body: ChunkedBody | SizedBody | None = None
+        self._linger = False
+        self._exchange: Exchange | None = None
+        self._keep_alive = True
+        self._chunked_answer = True
+        self._status_line = b""
+        self._read_paused = False
+        self._write_paused = False
+        self._since = 0.0
+        self._seen = 0
+        self._date_source: object = None
+        self._date_lines = b""
+        self.bucket = -1
+
+    # ---- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]  # a server's transports are Transports
+        self.server_state.connections.add(self)  # type: ignore[arg-type]  # its set is of uvicorn's own classes
+        self._plane = plane = self._source.plane
+        self._since = now = plane.loop.time()
+        plane.deadlines.put(self, now + LOOK_EVERY)
+
+    def data_received(self, data: bytes) -> None:
+        if self._state is State.BUSY:
+            self._hold(data)
+            return
+        try:
+            if self._body is not None:
+                self._take_body(self._body, data)
+            elif self._state is State.HEAD:
+                self._take_head(self._buffer + data if self._buffer else data)
+        except ApiError as error:
+            self._refuse(error)
+
+    def eof_received(self) -> None:
+        """A client that shuts its sending side has left, as for uvicorn: the transport closes."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._leave()
+        self._state = State.CLOSING
+        self._body = None
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.client_gone()
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        if self._exchange is not None:
+            self._exchange.client_paused()
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        if self._exchange is not None:
+            self._exchange.client_resumed()
+
+    # ---- uvicorn
+
+    def shutdown(self) -> None:
+        """uvicorn is about to stop: now if idle, else after the answer."""
+        self._keep_alive = False
+        if self._state is State.HEAD:
+            self._close()
+
+    def _leave(self) -> None:
+        self.server_state.connections.discard(self)
+        self._plane.deadlines.drop(self)
+
+    def _close(self) -> None:
+        self._state = State.CLOSING
+        self.transport.close()
+
+    def _part(self) -> None:
+        """Ends the connection after an answer.
+
+        A client that is still sending would lose the answer to a reset, so after a refusal its bytes are read, and
+        thrown away, for a moment.
+        """
+        if self._linger and self.transport.can_write_eof():
+            self._state = State.CLOSING
+            self._since = self._plane.loop.time()
+            self.transport.write_eof()
+        else:
+            self._close()
+
+    def _hand_over(self, data: bytes) -> None:
+        self._leave()
+        self._state = State.CLOSING
+        self._buffer = b""
+        protocol = self._handover()
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        protocol.data_received(data)
+
+    # ---- reading requests
+
+    def _hold(self, data: bytes) -> None:
+        self._buffer += data
+        if len(self._buffer) > PIPELINE_LIMIT and not self._read_paused:
+            self._read_paused = True
+            self.transport.pause_reading()
+
+    def _take_head(self, data: bytes) -> None:
+        if not data.startswith(STARTS):
+            if len(data) < LONGEST_START and any(start.startswith(data) for start in STARTS):
+                self._wait_for_head(data)
+            else:
+                self._hand_over(data)
+            return
+        end = data.find(b"\r\n\r\n", 0, HEAD_LIMIT)
+        if end < 0:
+            if len(data) >= HEAD_LIMIT:
+                raise HeadTooLarge(f"The request's headers are larger than {HEAD_LIMIT} bytes.", code=None)
+            self._wait_for_head(data)
+            return
+        self._head = head = parse_head(data[:end])
+        self._buffer = b""
+        self._plane = plane = self._source.plane
+        self._keep_alive = self._keep_alive and head.keep_alive
+        self._inbound = read_headers(plane, OPERATIONS[b"POST " + head.target], head.headers)
+        rest = data[end + 4 :]
+        if head.length is not None and len(rest) == head.length:
+            self._serve(rest)
+        else:
+            self._begin_body(plane, head, rest)
+
+    def _wait_for_head(self, data: bytes) -> None:
+        if not self._buffer:
+            self._since = self._plane.loop.time()
+        self._buffer = data
+
+    def _begin_body(self, plane: Plane, head: Head, rest: bytes) -> None:
+        if head.length is not None and head.length > plane.settings.server.max_body:
+            raise too_large(plane.settings.server.max_body)
+        self._state = State.BODY
+        self._since, self._seen = plane.loop.time(), 0
+        self._body = ChunkedBody() if head.chunked else SizedBody(head.length or 0)
+        if head.expects_continue and not rest:
+            self.transport.write(CONTINUE)
+        self._take_body(self._body, rest)
+
+    def _take_body(self, body: ChunkedBody | SizedBody, data: bytes) -> None:
+        self._seen += len(data)
+        rest = body.feed(data)
+        limit = self._plane.settings.server.max_body
+        if body.size > limit:
+            raise too_large(limit)
+        if rest is not None:
+            self._body = None
+            self._buffer = rest
+            self._serve(body.body())
+
+    def _serve(self, body: bytes) -> None:
+        self._state = State.BUSY
+        inbound = self._inbound
+        inbound.body = body
+        exchange = Exchange(self._plane, self, inbound)
+        self._exchange = exchange
+        if self._write_paused:
+            exchange.client_paused()
+        exchange.begin()
+
+    def _refuse(self, error: ApiError) -> None:
+        """Answers what is not a request that can be served; the connection cannot be used further."""
+        self._keep_alive = False
+        self._body = None
+        self._linger = True
+        headers = replies.block(replies.JSON, self._plane.ids().encode(), 0.0, replies.error_lines(error))
+        self.respond(error.status, headers, error.body())
+
+    # ---- Downstream
+
+    def respond(self, status: int, headers: bytes, body: bytes) -> None:
+        """A whole answer (`Downstream`)."""
+        self.transport.write(
+            b"%s%s%scontent-length: %d\r\n\r\n%s" % (status_line(status), headers, self._last_lines(), len(body), body)
+        )
+        self._answered()
+
+    def start(self, status: int, headers: bytes) -> None:
+        """The head of a stream (`Downstream`); held until the first bytes of its body."""
+        if self._head.http11:
+            self._chunked_answer = True
+            framing = b"transfer-encoding: chunked\r\n\r\n"
+        else:
+            self._chunked_answer = self._keep_alive = False
+            framing = b"\r\n"
+        self._status_line = status_line(status) + headers + self._last_lines() + framing
+
+    def write(self, data: bytes) -> None:
+        """A part of the body (`Downstream`)."""
+        if self._chunked_answer:
+            data = b"%s%x\r\n%s\r\n" % (self._status_line, len(data), data)
+            self._status_line = b""
+        elif self._status_line:
+            data = self._status_line + data
+            self._status_line = b""
+        self.transport.write(data)
+
+    def finish(self) -> None:
+        """The end of the body (`Downstream`)."""
+        if self._chunked_answer:
+            self.transport.write(self._status_line + LAST_CHUNK)
+            self._status_line = b""
+        self._answered()
+
+    def abort(self) -> None:
+        """No end (`Downstream`): what was written is sent, then the connection closes."""
+        self._exchange = None
+        if self._write_paused:
+            self._state = State.CLOSING
+            self.transport.abort()  # it would wait for a client that does not read
+        else:
+            self._close()
+
+    def _last_lines(self) -> bytes:
+        source = self.server_state.default_headers
+        if source is not self._date_source:
+            self._date_source = source
+            self._date_lines = b"".join(b"%s: %s\r\n" % line for line in source)
+        if not self._keep_alive:
+            return self._date_lines + b"connection: close\r\n"
+        if not self._head.http11:
+            return self._date_lines + b"connection: keep-alive\r\n"
+        return self._date_lines
+
+    def _answered(self) -> None:
+        self._exchange = None
+        if not self._keep_alive:
+            self._part()
+            return
+        self._state = State.HEAD
+        self._since = self._plane.loop.time()
+        if self._read_paused:
+            self._read_paused = False
+            self.transport.resume_reading()
+        if self._buffer:
+            # Not from inside the exchange's own call: a long pipeline must not become a deep stack.
+            self._plane.loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        data, self._buffer = self._buffer, b""
+        if data and self._state is State.HEAD:
+            self.data_received(data)
+
+    # ---- time
+
+    def on_deadline(self, now: float) -> float | None:
+        """Looks at the connection's age (`Timed`)."""
+        age = now - self._since
+        server = self._plane.settings.server
+        match self._state:
+            case State.HEAD if self._buffer:
+                if age >= HEAD_TIME:
+                    self._refuse(RequestTimeout("The request's head did not arrive in time."))
+                    return None
+            case State.HEAD:
+                if age >= server.keep_alive:
+                    self._close()
+                    return None
+            case State.BODY if age >= BODY_TIME:
+                if self._seen < BODY_RATE:
+                    self._refuse(RequestTimeout("The request's body did not arrive in time."))
+                    return None
+                self._since, self._seen = now, 0
+            case State.CLOSING:
+                self.transport.abort()
+                return None
+        return now + LOOK_EVERY
