@@ -10,7 +10,7 @@ transcribed request and answer code) and is held to them by the contract tests.
 """
 
 from engines.simulator.app import SimulatedEngine
-from engines.simulator.build import build_app, default_models, serve, simulated
+from engines.simulator.build import build_app, default_models, default_port, serve, serve_app, simulated
 from engines.simulator.load import Load
 from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel, Task, parse_model
@@ -37,9 +37,11 @@ __all__ = [
     "Turn",
     "build_app",
     "default_models",
+    "default_port",
     "listening",
     "parse_model",
     "serve",
+    "serve_app",
     "simulated",
     "start",
     "tiny_script",

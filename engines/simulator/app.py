@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
+from engines.profile import EngineKind
 from engines.simulator.load import Load
 from engines.simulator.models import SimulatedModel
 from engines.simulator.pace import NO_FAULTS, Faults, Pace
@@ -31,6 +32,7 @@ class SimulatedEngine:
 
     def __init__(
         self,
+        kind: EngineKind,
         make: MakeFrontend,
         models: Sequence[SimulatedModel],
         pace: Pace,
@@ -38,6 +40,7 @@ class SimulatedEngine:
         api_keys: Sequence[str] = (),
         observer: Observer | None = None,
     ) -> None:
+        self.kind = kind
         self.pace = pace
         self.faults = faults
         self.load = Load((model.name for model in models), pace)

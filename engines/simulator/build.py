@@ -18,8 +18,7 @@ FRONTENDS: Mapping[EngineKind, MakeFrontend] = {
     EngineKind.TRTLLM: TrtllmFrontend,
     EngineKind.TRITON: TritonFrontend,
 }
-DEFAULT_PORTS: Mapping[EngineKind, int] = {EngineKind.VLLM: 8000, EngineKind.TRTLLM: 8000, EngineKind.TRITON: 9000}
-"""The ports that the real servers listen on by default."""
+_PORTS: Mapping[EngineKind, int] = {EngineKind.VLLM: 8000, EngineKind.TRTLLM: 8000, EngineKind.TRITON: 9000}
 
 INSTANT = Pace()
 
@@ -27,6 +26,11 @@ INSTANT = Pace()
 def default_models(kind: EngineKind | str) -> tuple[SimulatedModel, ...]:
     """The model of an engine that was given no name."""
     return (SimulatedModel(f"tiny-{EngineKind(kind).value}"),)
+
+
+def default_port(kind: EngineKind | str) -> int:
+    """The port that the real server listens on by default."""
+    return _PORTS[EngineKind(kind)]
 
 
 def build_app(
@@ -46,7 +50,7 @@ def build_app(
     chosen = tuple(parse_model(model) if isinstance(model, str) else model for model in models)
     engine_kind = EngineKind(kind)
     return SimulatedEngine(
-        FRONTENDS[engine_kind], chosen or default_models(engine_kind), pace, faults, api_keys, observer
+        engine_kind, FRONTENDS[engine_kind], chosen or default_models(engine_kind), pace, faults, api_keys, observer
     )
 
 
@@ -86,7 +90,20 @@ async def serve(
     `started` is called once the engine listens; its argument knows the URL and the bound port. Raises OSError when
     the address cannot be bound, ValueError as `build_app` does.
     """
-    running = await start(build_app(kind, models, pace, faults=faults, api_keys=api_keys), host, port)
+    engine = build_app(kind, models, pace, faults=faults, api_keys=api_keys)
+    await serve_app(engine, host, port, stop=stop, started=started)
+
+
+async def serve_app(
+    engine: SimulatedEngine,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    stop: asyncio.Event | None = None,
+    started: Callable[[RunningEngine], None] | None = None,
+) -> None:
+    """As `serve`, for an engine that `build_app` made."""
+    running = await start(engine, host, port)
     try:
         if started is not None:
             started(running)
