@@ -60,11 +60,12 @@ class Gateway:
         fetch = Fetch()
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(Prober(lambda: self.plane, fetch).run())]
+                tasks = []
                 if self.settings.discovers_models:
                     discovery = Discovery(self.settings, lambda: self.plane, self.apply, fetch)
                     await discovery.first_look()
                     tasks.append(group.create_task(discovery.run()))
+                tasks.append(group.create_task(Prober(lambda: self.plane, fetch).run()))
                 yield
                 for task in tasks:
                     task.cancel()

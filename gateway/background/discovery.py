@@ -74,7 +74,7 @@ class Discovery:
         self._put_in_force()
 
     def _put_in_force(self) -> None:
-        models = models_from(self._listed)
+        models = models_from({name: self._listed[name] for name in self._settings.engines if name in self._listed})
         if models == self._in_force:
             return
         self._in_force = models

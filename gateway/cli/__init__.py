@@ -25,6 +25,7 @@ COMMANDS: Final = tuple(
     Command(name, f"gateway.cli.{name}", name)
     for name in (
         "check",
+        "demo",
         "serve",
         "version",
     )

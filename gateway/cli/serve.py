@@ -8,9 +8,10 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Final
+from typing import Annotated, Final, Protocol, runtime_checkable
 
 import structlog
 import typer
@@ -25,27 +26,40 @@ from gateway.settings import Server, Settings
 BACKLOG: Final = 4096
 """Connections that the kernel keeps while the loop is busy."""
 
-LAST_WORDS: Final = 1.0
-"""Seconds in which streams that were cut after the drain may still be told so."""
+LAST_WORDS: Final = 1
+"""Seconds in which answers that were cut after the drain may still be told so."""
 
 TICK: Final = 0.02
-"""Seconds between two looks whether they have been."""
+"""Seconds between two looks whether all answers have ended."""
 
 ONE_KEYSTROKE: Final = 0.5
-"""Seconds in which several interrupts count as one: `make` and shells pass a Ctrl-C on to whom it has reached already."""
+"""Seconds in which several interrupts count as one: `make` and shells pass on a Ctrl-C that everyone has seen."""
 
 _log = structlog.get_logger()
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """A connection that can end its answers by itself. Others have their tasks cancelled."""
+
+    def interrupt(self) -> None:
+        """Ends what is being answered: with an error event where a stream has begun, and closes."""
 
 
 class GatewayServer(uvicorn.Server):
     """uvicorn, ended as a service manager expects: it drains, says so, and exits with code 0.
 
     A signal ends the accepting; Ctrl-C once more ends the drain. A background task that died ends the server too, with
-    code 1: a gateway that does not see its engines any more should be restarted, not linger.
+    code 1: a gateway that does not see its engines any more should be restarted, not linger. `told` gets the URL once
+    requests are taken; `drain` is how many seconds answers may take to finish.
     """
 
-    crashed = False
-    _asked_at = 0.0
+    def __init__(self, config: uvicorn.Config, drain: float, told: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self.crashed = False
+        self._drain = drain
+        self._told = told
+        self._asked_at = 0.0
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Notes a signal. uvicorn would raise it again at the end, and so die of it."""
@@ -57,29 +71,52 @@ class GatewayServer(uvicorn.Server):
             self.force_exit = True
         self.should_exit = True
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts the application, then takes requests."""
+        await super().startup(sockets)
+        if self.started and sockets and not self.should_exit:
+            self._told(url_of(sockets[0]))
+
     async def on_tick(self, counter: int) -> bool:
         """Called ten times a second."""
-        if self.lifespan_failed() and not self.should_exit:
+        if getattr(self.lifespan, "error_occurred", False) and not self.should_exit:
             self.crashed = True
             self.should_exit = True
         return await super().on_tick(counter)
 
-    def lifespan_failed(self) -> bool:
-        """Whether the application's own tasks are gone."""
-        return bool(getattr(self.lifespan, "error_occurred", False))
-
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops accepting, lets answers finish, and cuts what is left after the drain."""
         state = self.server_state
-        _log.info("draining", open=len(state.tasks))
+        for listener in self.servers:
+            listener.close()
+        for connection in list(state.connections):
+            connection.shutdown()
+        if not await self._ended_within(TICK):
+            _log.info("draining", connections=len(state.connections))
+            if not await self._ended_within(self._drain):
+                _log.warning("cutting what has not ended", connections=len(state.connections))
+                self._cut()
         await super().shutdown(sockets)
         if self.force_exit:
             await self.lifespan.shutdown()
-        for _ in range(round(LAST_WORDS / TICK)):
-            if not (state.tasks or state.connections):
+        await self._ended_within(LAST_WORDS)
+        _log.info("stopped")
+
+    async def _ended_within(self, seconds: float) -> bool:
+        """Whether all answers ended in time; at once if nobody wants to wait."""
+        state = self.server_state
+        for _ in range(max(1, math.ceil(seconds / TICK))):
+            if not (state.connections or state.tasks) or self.force_exit:
                 break
             await asyncio.sleep(TICK)
-        _log.info("stopped")
+        return not (state.connections or state.tasks)
+
+    def _cut(self) -> None:
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Interruptible):
+                connection.interrupt()
+        for task in list(self.server_state.tasks):
+            task.cancel()
 
 
 def serve(
@@ -105,9 +142,10 @@ def serve(
     logs.configure(sys.stderr)
     sockets = bind(server)
     application = create_app(settings, config_hash=config_hash)
-    code = run(application, server, sockets, lambda url: typer.echo(f"turnout: listening on {url}"))
-    if code:
-        raise typer.Exit(code)
+    running = server_for(application, server, lambda url: typer.echo(f"turnout: listening on {url}"))
+    running.run(sockets)
+    if running.crashed:
+        raise typer.Exit(1)
 
 
 def _settings(config: Path | None, engines: Sequence[str]) -> tuple[Settings, str]:
@@ -166,13 +204,12 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def uvicorn_config(application: Application, server: Server) -> uvicorn.Config:
-    """How uvicorn runs the gateway. `http` is where the protocol class goes in.
-
-    Raises:
-        ImportError: uvloop or httptools is not installed; without them the gateway would be many times slower.
-    """
-    return uvicorn.Config(
+def server_for(application: Application, server: Server, told: Callable[[str], None]) -> GatewayServer:
+    """A server, ready to `run` or `serve` on sockets."""
+    missing = [name for name in ("uvloop", "httptools") if find_spec(name) is None]
+    if missing:
+        raise typer.TyperException(f"{' and '.join(missing)} must be installed: the gateway does not run without")
+    config = uvicorn.Config(
         application,
         loop="uvloop",
         http="httptools",
@@ -184,22 +221,6 @@ def uvicorn_config(application: Application, server: Server) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=math.ceil(server.keep_alive),
-        timeout_graceful_shutdown=math.ceil(server.drain),
+        timeout_graceful_shutdown=LAST_WORDS,
     )
-
-
-def run(application: Application, server: Server, sockets: list[socket.socket], told: Callable[[str], None]) -> int:
-    """Serves until a signal comes; `told` gets the URL once requests are taken. Gives the exit code."""
-
-    class Announcing(GatewayServer):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if sockets and self.started:
-                told(url_of(sockets[0]))
-
-    running = Announcing(uvicorn_config(application, server))
-    try:
-        running.run(sockets)
-    except KeyboardInterrupt:
-        return 0
-    return 1 if running.crashed or not running.started else 0
+    return GatewayServer(config, server.drain, told)
