@@ -94,9 +94,10 @@ class Meter:
         self.first_token = Histogram(FIRST_TOKEN_BUCKETS)
         self.inter_token = Histogram(INTER_TOKEN_BUCKETS)
 
-    def count(self, outcome: str) -> None:
-        """One request ended so."""
+    def ended(self, outcome: str, seconds: float) -> None:
+        """One request ended so, after that time."""
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        self.request.observe(seconds)
 
     def retried(self, reason: str) -> None:
         """One attempt was followed by another."""

@@ -34,28 +34,27 @@ async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Recei
     """Serves one request to a forwarded path."""
     carrier = AsgiCarrier(plane, send)
     try:
-        inbound = await read_request(plane, operation, scope, receive)
+        inbound, body = await read_request(plane, operation, scope, receive)
     except ClientLeft:
         return
     except ApiError as error:
-        headers = replies.block(replies.JSON, plane.ids().encode(), 0.0, replies.error_lines(error))
+        headers = replies.block(replies.JSON, plane.ids(), 0.0, replies.error_lines(error))
         carrier.respond(error.status, headers, error.body())
         await carrier.flush()
         return
-    carrier.exchange = exchange = Exchange(plane, carrier, inbound)
+    carrier.exchange = exchange = Exchange(plane, carrier, inbound, body)
     exchange.begin()
     await carrier.run(receive)
 
 
-async def read_request(plane: Plane, operation: Operation, scope: Scope, receive: Receive) -> Inbound:
-    """The request's body and headers. Raises BodyTooLarge as soon as it is known, InvalidRequest, ClientLeft."""
+async def read_request(plane: Plane, operation: Operation, scope: Scope, receive: Receive) -> tuple[Inbound, bytes]:
+    """What the request's headers say, and its body. Raises BodyTooLarge as soon as it is known, InvalidRequest, ClientLeft."""
     limit = plane.settings.server.max_body
     for name, value in scope["headers"]:
         if name == b"content-length" and int(value) > limit:
             raise too_large(limit)
     inbound = read_headers(plane, operation, scope["headers"])
-    inbound.body = await _read_body(receive, limit)
-    return inbound
+    return inbound, await _read_body(receive, limit)
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes:

@@ -50,8 +50,9 @@ class Attempt:
         "_asked",
         "_call",
         "_connection",
-        "_forward",
+        "_head",
         "_inflater",
+        "_own_id",
         "_owner",
         "_parts",
         "_plane",
@@ -75,7 +76,7 @@ class Attempt:
         lease: Lease,
         destination: Destination,
         outgoing: Outgoing,
-        forward: bytes,
+        own_id: bytes,
     ) -> None:
         self._plane = plane
         self._owner = owner
@@ -84,9 +85,10 @@ class Attempt:
         self.lease = lease
         self.destination = destination
         self.outgoing = outgoing
-        self._forward = forward
+        self._own_id = own_id
         self._connection: Connection | None = None
         self._relay: StreamRelay | None = None
+        self._head = b""
         self._inflater: Inflater | None = None
         self._parts: list[bytes] = []
         self._size = 0
@@ -101,22 +103,17 @@ class Attempt:
         """The engine has sent everything that a client waits for; at most the end of the body is missing."""
         return self._relay is not None and self._relay.done
 
-    def send(self) -> None:
-        """Sends the call on a waiting connection or a new one."""
-        self.begun_at = self._plane.loop.time()
-        pool = self._plane.endpoints[self.lease.endpoint].pool
-        connection = pool.take()
+    def send(self, forward: bytes, now: float) -> None:
+        """Sends the call on a waiting connection or a new one; ``forward`` are header lines of the client's."""
+        self.begun_at = now
+        link = self._plane.endpoints[self.lease.endpoint]
+        self._head = link.heads[self._call.operation] % (self._own_id, forward, len(self.outgoing.body))
+        connection = link.pool.take(now)
         if connection is None:
-            pool.connect(self)
+            link.pool.connect(self)
         else:
-            self._transmit(connection)
-
-    def _transmit(self, connection: Connection) -> None:
-        self._connection = connection
-        plane, body = self._plane, self.outgoing.body
-        head = plane.endpoints[self.lease.endpoint].heads[self._call.operation]
-        # A new id each time: an engine may refuse one that it is still working on (cases.md D51).
-        connection.send(self, head % (plane.ids().encode(), self._forward, len(body)), body)
+            self._connection = connection
+            connection.send(self, self._head, self.outgoing.body)
 
     def abandon(self, outcome: Outcome) -> None:
         """Gives up: the engine sees its request's connection close, the owner hears nothing more."""
@@ -142,7 +139,8 @@ class Attempt:
         if self.over:
             connection.pool.keep(connection)
         else:
-            self._transmit(connection)
+            self._connection = connection
+            connection.send(self, self._head, self.outgoing.body)
 
     def on_refused(self, error: OSError) -> None:
         """No connection came about: no work was done."""
@@ -192,7 +190,7 @@ class Attempt:
             self._inflater = Inflater(connection.encoding)
         call = self._call
         if call.stream and connection.status == 200 and connection.content_type[:17] == b"text/event-stream":
-            self._relay = StreamRelay(self._asked.names[call.operation], self._plane.ids())
+            self._relay = StreamRelay(self._asked.names[call.operation], self._own_id)
 
     def _pass_on(self, relay: StreamRelay, data: bytes, *, complete: bool) -> None:
         if data and (out := relay.feed(data)):
@@ -236,7 +234,7 @@ class Attempt:
 
     def _whole(self, body: bytes) -> None:
         try:
-            answer = respell_answer(body, self._asked.names[self._call.operation], self._plane.ids())
+            answer = respell_answer(body, self._asked.names[self._call.operation], self._own_id)
         except ValueError:
             self._broken(Broken(200), BROKEN_ANSWER)
             return

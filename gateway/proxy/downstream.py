@@ -12,14 +12,13 @@ from engines.profile import Operation
 
 @dataclass(slots=True, eq=False)
 class Inbound:
-    """A client's request as its carrier hands it over: the whole body, and the few headers that matter.
+    """What a request's head says that an exchange must know. Never changed once it is made: requests may share it.
 
     ``request_id`` is the client's, already found clean, or None. ``forward`` holds header lines for the engine.
     ``echo`` holds header lines that every answer to this request carries (CORS).
     """
 
     operation: Operation
-    body: bytes
     request_id: bytes | None = None
     forward: bytes = b""
     echo: bytes = b""

@@ -46,13 +46,16 @@ class Exchange:
     __slots__ = (
         "_asked",
         "_attempt",
+        "_body",
         "_call",
         "_down",
         "_inbound",
         "_last_at",
         "_last_error",
+        "_own_id",
         "_paused_at",
         "_plane",
+        "_total",
         "_tried",
         "attempts",
         "bucket",
@@ -64,16 +67,19 @@ class Exchange:
     _call: Call
     _asked: Asked
 
-    def __init__(self, plane: Plane, down: Downstream, inbound: Inbound) -> None:
+    def __init__(self, plane: Plane, down: Downstream, inbound: Inbound, body: bytes) -> None:
         self._plane = plane
+        self._body = body
         self._down = down
         self._inbound = inbound
         self._attempt: Attempt | None = None
         self._tried: tuple[Endpoint, ...] = ()
         self._last_error: ApiError | None = None
         self._paused_at = 0.0
+        self._total = 0.0
         self._last_at = self.started = plane.loop.time()
-        self.request_id = inbound.request_id or plane.ids().encode()
+        self._own_id = own_id = plane.ids()
+        self.request_id = inbound.request_id or own_id
         self.attempts = 0
         self.bucket = -1
         self.committed = False
@@ -83,9 +89,8 @@ class Exchange:
 
     def begin(self) -> None:
         """Starts to serve; every error ends up as an answer."""
-        inbound = self._inbound
         try:
-            self._call = call = parse_call(inbound.operation, inbound.body)
+            self._call = call = parse_call(self._inbound.operation, self._body)
             asked = self._plane.asked.get(call.model)
             if asked is None:
                 raise ModelNotFound(
@@ -114,7 +119,7 @@ class Exchange:
             return
         self._paused_at = now = self._plane.loop.time()
         self._attempt.pause()
-        self._plane.deadlines.put(self, min(now + self._plane.settings.server.write_timeout, self._total_deadline()))
+        self._plane.deadlines.put(self, min(now + self._plane.settings.server.write_timeout, self._total))
 
     def client_resumed(self) -> None:
         """The client has caught up."""
@@ -128,7 +133,7 @@ class Exchange:
     def _try(self) -> None:
         """Starts an attempt at an endpoint that has not been tried. Raises ApiError when there is none."""
         plane, asked, call = self._plane, self._asked, self._call
-        now = plane.loop.time()
+        now = plane.loop.time() if self.attempts else self.started
         lease = asked.route.acquire(None, now, plane.rng, self._tried)
         if isinstance(lease, Unavailable):
             raise self._last_error or verdicts.unavailable(lease, call.model)
@@ -140,10 +145,13 @@ class Exchange:
             lease.end(Rejected(400), now)
             raise
         destination.meter.in_flight += 1
-        self.attempts += 1
-        self._attempt = attempt = Attempt(plane, self, call, asked, lease, destination, sent, self._inbound.forward)
-        plane.deadlines.put(self, min(now + destination.link.timeouts.first_token, self._total_deadline()))
-        attempt.send()
+        self.attempts = number = self.attempts + 1
+        # A new id each time: an engine may refuse one that it is still working on (cases.md D51).
+        own_id = self._own_id if number == 1 else b"%s-%d" % (self._own_id, number)
+        self._attempt = attempt = Attempt(plane, self, call, asked, lease, destination, sent, own_id)
+        self._total = self.started + destination.link.timeouts.total
+        plane.deadlines.put(self, min(now + destination.link.timeouts.first_token, self._total))
+        attempt.send(self._inbound.forward, now)
 
     def on_failure(self, outcome: Outcome, error: ApiError) -> None:
         """The attempt came to nothing (`Owner`): another endpoint, or the error."""
@@ -190,8 +198,9 @@ class Exchange:
 
     def on_whole(self, body: bytes) -> None:
         """The answer is there (`Owner`)."""
-        headers = self._headers(replies.JSON, b"", self._plane.loop.time())
-        self._finish("served")
+        now = self._plane.loop.time()
+        headers = self._headers(replies.JSON, b"", now)
+        self._finish("served", now)
         self._down.respond(200, headers, body)
 
     # ---- time
@@ -202,7 +211,7 @@ class Exchange:
         if self.over or attempt is None:
             return None
         timeouts = attempt.destination.link.timeouts
-        total = self._total_deadline()
+        total = self._total
         if self._paused_at and now >= self._paused_at + self._plane.settings.server.write_timeout:
             self._down.abort()
             self.client_gone()
@@ -232,12 +241,6 @@ class Exchange:
         else:
             self._fail(error)
 
-    def _total_deadline(self) -> float:
-        attempt = self._attempt
-        if attempt is None:
-            return self.started + 86_400.0
-        return self.started + attempt.destination.link.timeouts.total
-
     # ---- endings
 
     def _break_off(self, error: ApiError) -> None:
@@ -251,22 +254,27 @@ class Exchange:
         self._finish(_FAILURES.get(error.status, "rejected" if error.status < 500 else "failed"))
         self._down.respond(error.status, headers, error.body())
 
-    def _finish(self, outcome: str) -> None:
+    def _finish(self, outcome: str, now: float | None = None) -> None:
         self.over = True
         plane = self._plane
         plane.deadlines.drop(self)
         meter = plane.nowhere if self._attempt is None else self._attempt.destination.meter
-        meter.count(outcome)
-        meter.request.observe(plane.loop.time() - self.started)
+        meter.ended(outcome, (plane.loop.time() if now is None else now) - self.started)
 
     def _headers(self, content_type: bytes, more: bytes, now: float) -> bytes:
         attempt = self._attempt
         if attempt is not None:
             prepared = attempt.outgoing.prepared
-            more += replies.engine_lines(attempt.destination.link.name, self.attempts)
+            destination = attempt.destination
+            if self.attempts == 1:
+                more += destination.first_lines
+            else:
+                more += replies.engine_lines(destination.link.name, self.attempts)
             if prepared.dropped or prepared.translated:
                 more += replies.told(prepared.dropped, prepared.translated)
-        return replies.block(content_type, self.request_id, now - self.started, self._inbound.echo + more)
+        if self._inbound.echo:
+            more += self._inbound.echo
+        return replies.BLOCK % (content_type, self.request_id, (now - self.started) * 1000.0, more)
 
 
 def _worth_another(outcome: Outcome) -> bool:

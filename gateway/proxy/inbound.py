@@ -13,11 +13,11 @@ _OF_INTEREST = frozenset({REQUEST_ID, b"origin", b"content-encoding"}) | FORWARD
 
 
 def read_headers(plane: Plane, operation: Operation, headers: Iterable[tuple[bytes, bytes]]) -> Inbound:
-    """An `Inbound` without its body. Names are lower case.
+    """What the headers say. Names are lower case.
 
     Raises InvalidRequest for a compressed body: nothing on the way could read the model's name.
     """
-    inbound = Inbound(operation, b"")
+    inbound = Inbound(operation)
     for name, value in headers:
         if name not in _OF_INTEREST:
             continue

@@ -23,6 +23,7 @@ from gateway.balance.policies.round_robin import RoundRobin
 from gateway.balance.route import Route
 from gateway.metrics import Meter, Meters
 from gateway.proxy.deadlines import Deadlines
+from gateway.proxy.replies import engine_lines
 from gateway.proxy.upstream import ConnectionPool
 from gateway.settings.tree import Engine as EngineSettings
 from gateway.settings.tree import Model as ModelSettings
@@ -45,12 +46,12 @@ class Ids:
     __slots__ = ("_next", "_prefix")
 
     def __init__(self) -> None:
-        self._prefix = os.urandom(7).hex()
+        self._prefix = os.urandom(7).hex().encode()
         self._next = 0
 
-    def __call__(self) -> str:
-        self._next += 1
-        return f"{self._prefix}{self._next:010x}"
+    def __call__(self) -> bytes:
+        self._next = number = self._next + 1
+        return b"%s%010x" % (self._prefix, number)
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +80,8 @@ class Destination:
 
     link: EngineLink
     meter: Meter
+    first_lines: bytes
+    """The header lines of an answer that the first attempt brought."""
 
 
 @dataclass(slots=True, eq=False)
@@ -189,7 +192,11 @@ def _model(
     targets = [Target(engines[t.engine].engine, t.model or name, t.weight) for t in settings.targets_of(name)]
     route = Route(name, targets, POLICIES[settings.policy](), task=settings.task, created=now)
     destinations = {
-        target.engine.name: Destination(engines[target.engine.name], meters.meter(name, target.engine.name))
+        target.engine.name: Destination(
+            engines[target.engine.name],
+            meters.meter(name, target.engine.name),
+            engine_lines(target.engine.name.encode(), 1),
+        )
         for target in targets
     }
     for asked in (name, *settings.aliases):

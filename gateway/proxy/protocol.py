@@ -30,6 +30,7 @@ from gateway.wire.http1 import (
     LAST_CHUNK,
     ChunkedBody,
     Head,
+    HeadMemo,
     HeadTooLarge,
     SizedBody,
     parse_head,
@@ -85,6 +86,7 @@ class GatewayProtocol(asyncio.Protocol):
         "_inbound",
         "_keep_alive",
         "_linger",
+        "_memo",
         "_plane",
         "_read_paused",
         "_seen",
@@ -119,6 +121,7 @@ class GatewayProtocol(asyncio.Protocol):
         self._buffer = b""
         self._body: ChunkedBody | SizedBody | None = None
         self._linger = False
+        self._memo: HeadMemo | None = None
         self._exchange: Exchange | None = None
         self._keep_alive = True
         self._chunked_answer = True
@@ -233,29 +236,41 @@ class GatewayProtocol(asyncio.Protocol):
                 raise HeadTooLarge(f"The request's headers are larger than {HEAD_LIMIT} bytes.", code=None)
             self._wait_for_head(data)
             return
-        self._head = head = parse_head(data[:end])
+        plane = self._source.plane
+        block = data[:end]
+        memo = self._memo
+        length = memo.length(block) if memo is not None and plane is self._plane else None
+        if length is None:
+            length = self._read_head(block, plane)
         self._buffer = b""
-        self._plane = plane = self._source.plane
-        self._keep_alive = self._keep_alive and head.keep_alive
-        self._inbound = read_headers(plane, OPERATIONS[b"POST " + head.target], head.headers)
         rest = data[end + 4 :]
-        if head.length is not None and len(rest) == head.length:
+        if len(rest) == length:
             self._serve(rest)
         else:
-            self._begin_body(plane, head, rest)
+            self._begin_body(plane, length, rest)
+
+    def _read_head(self, block: bytes, plane: Plane) -> int | None:
+        """Reads a head that is not like the one before; returns the length of the body, None if it is chunked."""
+        self._memo = None
+        self._plane = plane
+        self._head = head = parse_head(block)
+        self._keep_alive = self._keep_alive and head.keep_alive
+        self._inbound = read_headers(plane, OPERATIONS[b"POST " + head.target], head.headers)
+        self._memo = HeadMemo.of(block, head)
+        return None if head.chunked else head.length or 0
 
     def _wait_for_head(self, data: bytes) -> None:
         if not self._buffer:
             self._since = self._plane.loop.time()
         self._buffer = data
 
-    def _begin_body(self, plane: Plane, head: Head, rest: bytes) -> None:
-        if head.length is not None and head.length > plane.settings.server.max_body:
+    def _begin_body(self, plane: Plane, length: int | None, rest: bytes) -> None:
+        if length is not None and length > plane.settings.server.max_body:
             raise too_large(plane.settings.server.max_body)
         self._state = State.BODY
         self._since, self._seen = plane.loop.time(), 0
-        self._body = ChunkedBody() if head.chunked else SizedBody(head.length or 0)
-        if head.expects_continue and not rest:
+        self._body = ChunkedBody() if length is None else SizedBody(length)
+        if self._head.expects_continue and not rest:
             self.transport.write(CONTINUE)
         self._take_body(self._body, rest)
 
@@ -272,10 +287,7 @@ class GatewayProtocol(asyncio.Protocol):
 
     def _serve(self, body: bytes) -> None:
         self._state = State.BUSY
-        inbound = self._inbound
-        inbound.body = body
-        exchange = Exchange(self._plane, self, inbound)
-        self._exchange = exchange
+        self._exchange = exchange = Exchange(self._plane, self, self._inbound, body)
         if self._write_paused:
             exchange.client_paused()
         exchange.begin()
@@ -285,7 +297,7 @@ class GatewayProtocol(asyncio.Protocol):
         self._keep_alive = False
         self._body = None
         self._linger = True
-        headers = replies.block(replies.JSON, self._plane.ids().encode(), 0.0, replies.error_lines(error))
+        headers = replies.block(replies.JSON, self._plane.ids(), 0.0, replies.error_lines(error))
         self.respond(error.status, headers, error.body())
 
     # ---- Downstream

@@ -9,7 +9,9 @@ from gateway.errors import ApiError
 EVENT_STREAM: Final = b"text/event-stream; charset=utf-8"
 JSON: Final = b"application/json"
 
-_BLOCK: Final = b"content-type: %s\r\nx-request-id: %s\r\nopenai-processing-ms: %d\r\n%s"
+BLOCK: Final = b"content-type: %s\r\nx-request-id: %s\r\nopenai-processing-ms: %d\r\n%s"
+"""The lines that every answer has: type, request id, milliseconds, and more lines."""
+
 _ENGINE: Final = b"x-turnout-engine: %s\r\nx-turnout-attempts: %d\r\n"
 STREAM_LINES: Final = b"cache-control: no-cache\r\nx-accel-buffering: no\r\n"
 """Asks middle boxes not to hold events back."""
@@ -20,8 +22,8 @@ _NAMES_LIMIT: Final = 32
 
 
 def block(content_type: bytes, request_id: bytes, seconds: float, more: bytes) -> bytes:
-    """The lines that every answer has, and ``more`` of them."""
-    return _BLOCK % (content_type, request_id, seconds * 1000.0, more)
+    """`BLOCK`, filled."""
+    return BLOCK % (content_type, request_id, seconds * 1000.0, more)
 
 
 def engine_lines(engine: bytes, attempts: int) -> bytes:

@@ -133,7 +133,8 @@ class Connection(asyncio.Protocol):
 
     def _finish(self, listener: Listener, body: bytes) -> None:
         self.listener = None
-        self.resume()
+        if self._paused:
+            self.resume()
         if self._keep and not self.transport.is_closing():
             self.pool.keep(self)
         else:
@@ -228,12 +229,12 @@ class ConnectionPool:
         """All connections, waiting or busy."""
         return len(self._open)
 
-    def take(self) -> Connection | None:
-        """The connection used last, if one is fresh enough."""
+    def take(self, now: float) -> Connection | None:
+        """The connection used last, if one is fresh enough at ``now`` (loop time)."""
         idle = self._idle
         if not idle:
             return None
-        oldest_allowed = self._loop.time() - self._keep
+        oldest_allowed = now - self._keep
         while idle:
             connection, _ = idle.popitem()
             if connection.idle_since < oldest_allowed:

@@ -54,16 +54,16 @@ class AnswerNames:
             return False
         return len(value) - len(self.prefix) >= _UNIQUE_LENGTH
 
-    def apply(self, members: Members, own_id: str) -> Members:
+    def apply(self, members: Members, own_id: bytes) -> Members:
         """The members with ``id`` and ``model`` set right, in their places; ``own_id`` replaces an id that may not stay."""
         members = members | {"model": self.model_json}
         if not self.good_id(_text(members.get("id"))):
-            raw = msgspec.Raw(msgspec.json.encode(f"{self.prefix}{own_id}"))
+            raw = msgspec.Raw(msgspec.json.encode(f"{self.prefix}{own_id.decode()}"))
             members = members | {"id": raw} if "id" in members else {"id": raw} | members
         return members
 
 
-def respell_answer(body: bytes, names: AnswerNames, own_id: str) -> bytes:
+def respell_answer(body: bytes, names: AnswerNames, own_id: bytes) -> bytes:
     """The whole answer with the right ``id`` and ``model``; the same object when nothing had to change.
 
     ``own_id`` is the unique part of the id that is used when the engine's may not stay.
@@ -102,12 +102,23 @@ def _text(raw: msgspec.Raw | None) -> str | None:
 
 
 _USAGE_KEY: Final = b'"usage":'
+_USAGE_OPENS: Final = b'"usage":{'
 _USAGE_LIMIT = 2048
 _decode_usage = msgspec.json.Decoder(Usage).decode
 
 
 def find_usage(data: bytes) -> Usage | None:
     """The last ``usage`` object in an answer or event, searched from its end; None if it has none or null."""
+    at = data.rfind(_USAGE_OPENS)
+    if at >= 0:
+        end = data.find(b"}", at) + 1
+        if end > 0 and data.find(b"{", at + len(_USAGE_OPENS), end) < 0:
+            return _usage(data[at + len(_USAGE_KEY) : end])
+    return _find_usage_slowly(data)
+
+
+def _find_usage_slowly(data: bytes) -> Usage | None:
+    """As `find_usage`, for objects with details inside, and for blanks."""
     at = data.rfind(_USAGE_KEY)
     if at < 0:
         return None
@@ -117,10 +128,12 @@ def find_usage(data: bytes) -> Usage | None:
     if data[start : start + 1] != b"{":
         return None
     end = _object_end(data, start)
-    if end < 0:
-        return None
+    return None if end < 0 else _usage(data[start:end])
+
+
+def _usage(text: bytes) -> Usage | None:
     try:
-        return _decode_usage(data[start:end])
+        return _decode_usage(text)
     except msgspec.DecodeError:
         return None
 

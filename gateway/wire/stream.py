@@ -67,7 +67,7 @@ class StreamRelay:
         "finished",
     )
 
-    def __init__(self, names: AnswerNames, own_id: str) -> None:
+    def __init__(self, names: AnswerNames, own_id: bytes) -> None:
         """``own_id`` is the unique part of the id that is used when the engine's may not stay."""
         self._names = names
         self._own_id = own_id
@@ -199,7 +199,7 @@ class StreamRelay:
         if read.model != names.model:
             swaps.append((b'"model":' + msgspec.json.encode(read.model), names.model_member))
         if not names.good_id(read.id):
-            fresh = msgspec.json.encode(f"{names.prefix}{self._own_id}")
+            fresh = msgspec.json.encode(f"{names.prefix}{self._own_id.decode()}")
             swaps.append((b'"id":' + msgspec.json.encode(read.id), b'"id":' + fresh))
         self._swaps = tuple(swaps)
         self._compact = b'"choices":[' in data and self._swappable(data, 1)
