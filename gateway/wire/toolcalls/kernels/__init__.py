@@ -1,0 +1,1 @@
+"""Readers for the inside of a call, one per way of writing."""

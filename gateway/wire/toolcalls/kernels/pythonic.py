@@ -1,0 +1,270 @@
+"""Calls that are Python: `[f(a='x', b=1), g()]`. Only literals are read, and nothing is evaluated."""
+
+import ast
+import re
+from collections.abc import Callable
+from typing import Final
+
+from gateway.wire.toolcalls.cursor import CutError, MismatchError, Pull
+from gateway.wire.toolcalls.jsontext import dumps, escaped, quoted
+from gateway.wire.toolcalls.kernels import json_calls
+from gateway.wire.toolcalls.marks import marks
+from gateway.wire.toolcalls.reader import MAX_NAME, Reader
+from gateway.wire.toolcalls.spec import Grammar
+
+_IDENTIFIER: Final = re.compile(r"[\w.:-]+")
+_KEYWORD: Final = re.compile(r"\w+")
+_NUMBER: Final = re.compile(r"[-+.\w]+")
+_JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_WORDS: Final = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
+_PREFIXES: Final = frozenset({"r", "b", "u", "f", "R", "B", "U", "F"})
+_QUOTES: Final = marks("'''", '"""', "'", '"')
+_ESCAPES: Final = {
+    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "\n": "", "\\": "\\", "'": "'",
+    '"': '"',
+}  # fmt: skip
+_HEX_ESCAPES: Final = {"x": 2, "u": 4, "U": 8}
+_HEX: Final = re.compile(r"[0-9a-fA-F]+")
+_MAX_NUMBER: Final = 4096
+_MAX_DEPTH: Final = 100
+_CLOSERS: Final = {"[": "]", "(": ")", "{": "}"}
+
+
+def read(reader: Reader, grammar: Grammar) -> Pull[None]:
+    """Reads a list of calls, or one call.
+
+    Raises:
+        MismatchError: it is something else.
+        CutError: the text ended.
+    """
+    cursor = reader.cursor
+    if (yield from cursor.peek()) != "[":
+        yield from _call(reader)
+        return
+    cursor.take(cursor.pos + 1)
+    first = reader.sink.count
+    while True:
+        yield from cursor.spaces()
+        char = yield from cursor.peek()
+        if char == "{":
+            yield from json_calls.read_object(reader, grammar)
+        elif char and char in ",]" and reader.sink.count > first:
+            cursor.take(cursor.pos + 1)
+            if char == "]":
+                return
+        elif char:
+            yield from _call(reader)
+            reader.only_offered = False
+        else:
+            raise CutError
+
+
+def _call(reader: Reader) -> Pull[None]:
+    cursor = reader.cursor
+    reader.named = None
+    name = reader.name((yield from cursor.run(_IDENTIFIER, MAX_NAME)))
+    yield from cursor.spaces()
+    yield from reader.expect("(")
+    reader.named = (name, "")
+    emit = reader.sink.arguments
+    begun = False
+    given = 0
+    while True:
+        yield from cursor.spaces()
+        char = yield from cursor.peek()
+        if char == ")":
+            cursor.take(cursor.pos + 1)
+            break
+        if char == "," and given:
+            cursor.take(cursor.pos + 1)
+            continue
+        key = yield from _keyword(reader, name, given)
+        if not begun:
+            yield from _plausible(reader)
+            reader.begin(name)
+            begun = True
+        emit((", " if given else "{") + quoted(key) + ": ")
+        yield from literal(reader, emit, 0)
+        given += 1
+    if not begun:
+        reader.begin(name)
+    emit("}" if given else "{}")
+    reader.end()
+
+
+def _keyword(reader: Reader, tool: str, given: int) -> Pull[str]:
+    """The name of the next argument; positional ones take it from the order in the tool's schema."""
+    cursor = reader.cursor
+    word = yield from cursor.run(_KEYWORD, MAX_NAME)
+    if not word:
+        char = yield from cursor.peek()
+        positions = reader.offer.positions(tool)
+        if char and char in "'\"[{-" and given < len(positions):
+            reader.sink.repair("positional_argument")
+            return positions[given]
+        raise MismatchError if char else CutError
+    yield from cursor.spaces()
+    yield from reader.expect("=")
+    yield from cursor.spaces()
+    return word
+
+
+def _plausible(reader: Reader) -> Pull[None]:
+    """Refuses what cannot be a literal before anything is committed to."""
+    char = yield from reader.cursor.peek()
+    if not char:
+        raise CutError
+    if char not in "'\"[({-+." and not char.isalnum():
+        raise MismatchError
+
+
+def literal(reader: Reader, emit: Callable[[str], None], depth: int) -> Pull[None]:
+    """Reads one Python literal and emits it as JSON, strings as they arrive.
+
+    Raises:
+        MismatchError: it is no literal.
+        CutError: the text ended inside it.
+    """
+    if depth > _MAX_DEPTH:
+        raise MismatchError
+    cursor = reader.cursor
+    char = yield from cursor.peek()
+    if not char:
+        raise CutError
+    if char in "'\"":
+        yield from _string(reader, emit, raw=False)
+    elif char in _CLOSERS:
+        cursor.take(cursor.pos + 1)
+        if char == "{":
+            yield from _mapping(reader, emit, depth)
+        else:
+            yield from _sequence(reader, emit, _CLOSERS[char], depth)
+    else:
+        yield from _word(reader, emit)
+
+
+def _word(reader: Reader, emit: Callable[[str], None]) -> Pull[None]:
+    cursor = reader.cursor
+    word = yield from cursor.run(_NUMBER, _MAX_NUMBER)
+    if word in _PREFIXES and (yield from cursor.peek()) in ("'", '"'):
+        yield from _string(reader, emit, raw=word in "rR")
+        return
+    if cursor.eof and cursor.pos >= len(cursor.buf):
+        emit(word)
+        raise CutError
+    known = _WORDS.get(word)
+    emit(known or (word if _JSON_NUMBER.fullmatch(word) else _python_number(word)))
+
+
+def _python_number(word: str) -> str:
+    try:
+        value = ast.literal_eval(word)
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        raise MismatchError from error
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise MismatchError
+    try:
+        return dumps(value)
+    except ValueError as error:
+        raise MismatchError from error
+
+
+def _sequence(reader: Reader, emit: Callable[[str], None], closer: str, depth: int) -> Pull[None]:
+    cursor = reader.cursor
+    emit("[")
+    given = 0
+    while (yield from _after_comma(reader, given)) != closer:
+        if given:
+            emit(", ")
+        yield from literal(reader, emit, depth + 1)
+        given += 1
+    cursor.take(cursor.pos + 1)
+    emit("]")
+
+
+def _mapping(reader: Reader, emit: Callable[[str], None], depth: int) -> Pull[None]:
+    cursor = reader.cursor
+    emit("{")
+    given = 0
+    while (yield from _after_comma(reader, given)) != "}":
+        key: list[str] = []
+        yield from literal(reader, key.append, depth + 1)
+        text = "".join(key)
+        emit((", " if given else "") + (text if text.startswith('"') else quoted(text)))
+        yield from cursor.spaces()
+        yield from reader.expect(":")
+        emit(": ")
+        yield from cursor.spaces()
+        yield from literal(reader, emit, depth + 1)
+        given += 1
+    cursor.take(cursor.pos + 1)
+    emit("}")
+
+
+def _after_comma(reader: Reader, given: int) -> Pull[str]:
+    """Passes the comma between elements; returns the character that stands then."""
+    cursor = reader.cursor
+    yield from cursor.spaces()
+    char = yield from cursor.peek()
+    if given and char == ",":
+        cursor.take(cursor.pos + 1)
+        yield from cursor.spaces()
+        char = yield from cursor.peek()
+    elif given and char not in ("]", ")", "}", ""):
+        raise MismatchError
+    if not char:
+        raise CutError
+    return char
+
+
+def _string(reader: Reader, emit: Callable[[str], None], *, raw: bool) -> Pull[None]:
+    cursor = reader.cursor
+    quote = yield from cursor.lit(_QUOTES)
+    emit('"')
+    ends = marks(quote, "\\")
+    while True:
+        word = yield from cursor.until(ends, lambda text: emit(escaped(text)))
+        if not word:
+            raise CutError
+        if word == quote:
+            emit('"')
+            return
+        yield from _escape(reader, emit, raw=raw)
+
+
+def _escape(reader: Reader, emit: Callable[[str], None], *, raw: bool) -> Pull[None]:
+    """What follows a backslash; `\\uXXXX` means the same in JSON and stays as it is."""
+    cursor = reader.cursor
+    char = yield from cursor.peek()
+    if not char:
+        raise CutError
+    cursor.take(cursor.pos + 1)
+    if raw:
+        emit(escaped("\\" + char))
+    elif char in _ESCAPES:
+        emit(escaped(_ESCAPES[char]))
+    elif char in _HEX_ESCAPES:
+        yield from _hex(reader, emit, char)
+    else:
+        emit(escaped("\\" + char))
+
+
+def _hex(reader: Reader, emit: Callable[[str], None], kind: str) -> Pull[None]:
+    cursor = reader.cursor
+    size = _HEX_ESCAPES[kind]
+    digits = ""
+    while len(digits) < size:
+        char = yield from cursor.peek()
+        if not char:
+            raise CutError
+        if not _HEX.match(char):
+            emit(escaped("\\" + kind + digits))
+            return
+        digits += cursor.take(cursor.pos + 1)
+    code = int(digits, 16)
+    if kind == "u":
+        emit("\\u" + digits)
+    elif code > 0x10FFFF:
+        emit(escaped("\\" + kind + digits))
+    else:
+        emit(escaped(chr(code)))

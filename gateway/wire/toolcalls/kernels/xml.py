@@ -1,0 +1,296 @@
+"""Calls that are tags: the function's name in one, then one tag or pair of tags for each argument."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from gateway.wire.toolcalls.cursor import CutError, MismatchError, Pull
+from gateway.wire.toolcalls.jsontext import escaped, quoted
+from gateway.wire.toolcalls.kernels import json_calls
+from gateway.wire.toolcalls.marks import marks
+from gateway.wire.toolcalls.reader import MAX_NAME, Reader
+from gateway.wire.toolcalls.schema import ANY, STRING, Kinds, coerced, may_need_all
+from gateway.wire.toolcalls.spec import Grammar, Head, Trim
+
+_ATTRIBUTE: Final = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_NEWLINES: Final = marks("\n", "\r\n")
+_MAX_HEAD: Final = 1024
+_IN_TAG: Final = re.compile(r"[^<\n]*")
+_NAME_SO_FAR: Final = re.compile(r"\s*[\w.:/@\"'-]*\s*")
+_KEY_SO_FAR: Final = re.compile(r"[^<\n]*")
+
+
+def read(reader: Reader, grammar: Grammar) -> Pull[None]:
+    """Reads an item whose opener was consumed.
+
+    Raises:
+        MismatchError: it is something else.
+        CutError: the text ended inside it.
+    """
+    name = yield from function(reader, grammar)
+    if name:
+        yield from Item(reader, grammar, name).read()
+
+
+def function(reader: Reader, grammar: Grammar) -> Pull[str]:
+    """Reads the function's name; the empty string if JSON stood in its place and was read as calls."""
+    tag = grammar.head
+    if not tag.attribute:
+        yield from reader.cursor.spaces()
+        if (yield from reader.cursor.peek()) in ("{", "["):
+            reader.sink.repair("json_in_xml")
+            yield from json_calls.read(reader, grammar)
+            return ""
+    raw = yield from head(reader, tag, _NAME_SO_FAR)
+    name = reader.name(attributes(raw).get(tag.attribute, "") if tag.attribute else raw)
+    reader.named = (name, "")
+    return name
+
+
+def head(reader: Reader, tag: Head, shape: re.Pattern[str]) -> Pull[str]:
+    """Reads the rest of a tag that carries a name, up to its end.
+
+    Args:
+        shape: what any beginning of the name looks like, where it stands by itself.
+
+    Raises:
+        MismatchError: it cannot be such a tag.
+        CutError: the text ended inside it.
+    """
+    raw = ""
+
+    def collect(text: str) -> None:
+        nonlocal raw
+        raw += text
+        if len(raw) > _MAX_HEAD or not (_IN_TAG if tag.attribute else shape).fullmatch(raw):
+            raise MismatchError
+
+    end = yield from reader.cursor.until(marks(*tag.ends, *tag.stops), collect)
+    if not end:
+        raise CutError
+    if end in tag.stops:
+        reader.cursor.unread(end)
+    return raw if tag.attribute else raw.strip().strip("\"'")
+
+
+def attributes(raw: str) -> dict[str, str]:
+    """The attributes of a tag; `&quot;` and `&amp;` inside them stand for what they escape."""
+    found = {}
+    for match in _ATTRIBUTE.finditer(raw):
+        value = match[2] or match[3] or match[4] or ""
+        found[match[1]] = value.replace("&quot;", '"').replace("&amp;", "&")
+    return found
+
+
+class Item:
+    """The arguments of one XML call, being read."""
+
+    __slots__ = ("_begun", "_given", "_grammar", "_name", "_reader")
+
+    def __init__(self, reader: Reader, grammar: Grammar, name: str) -> None:
+        self._reader = reader
+        self._grammar = grammar
+        self._name = name
+        self._given: set[str] = set()
+        self._begun = False
+
+    def read(self) -> Pull[None]:
+        """Reads up to the end of the item."""
+        reader, grammar = self._reader, self._grammar
+        while True:
+            yield from reader.cursor.spaces()
+            word = yield from reader.cursor.lit(grammar.body)
+            if word in grammar.param.opens:
+                yield from self._param(word)
+            elif word in grammar.json_opens and not self._begun:
+                yield from self._json_body(word)
+                return
+            elif word in grammar.item_closes:
+                self._end()
+                return
+            elif word in grammar.param_closes:
+                continue
+            elif word:
+                reader.cursor.unread(word)
+                reader.sink.repair("missing_item_closer")
+                self._end()
+                return
+            elif (yield from self._otherwise()):
+                return
+
+    def _otherwise(self) -> Pull[bool]:
+        """No tag stands here. Returns whether the item is over."""
+        reader = self._reader
+        char = yield from reader.cursor.peek()
+        if char == "{" and not self._begun:
+            yield from self._json_body("")
+            return True
+        if not char and not reader.cut and (self._begun or not self._grammar.head.stops):
+            reader.sink.repair("missing_item_closer")
+            self._end()
+            return True
+        raise MismatchError if char else CutError
+
+    def _json_body(self, opener: str) -> Pull[None]:
+        """Arguments as one JSON object where tags were expected."""
+        reader, grammar = self._reader, self._grammar
+        if opener:
+            yield from head(reader, Head(ends=grammar.param.ends, attribute="type"), _KEY_SO_FAR)
+            yield from reader.cursor.spaces()
+        else:
+            reader.sink.repair("json_in_xml")
+        reader.begin(self._name)
+        yield from reader.json(reader.sink.arguments)
+        reader.end()
+        yield from reader.cursor.spaces()
+        yield from reader.cursor.lit(marks(*grammar.json_closes))
+        yield from reader.cursor.spaces()
+        yield from reader.cursor.lit(marks(*grammar.item_closes))
+
+    def _end(self) -> None:
+        sink = self._reader.sink
+        if not self._begun:
+            self._reader.begin(self._name)
+        sink.arguments("}" if self._given else "{}")
+        self._reader.end()
+
+    def _param(self, opener: str) -> Pull[None]:
+        reader, grammar = self._reader, self._grammar
+        if self._begun:
+            reader.cursor.mark(opener)
+        raw = yield from head(reader, grammar.param, _KEY_SO_FAR)
+        found = attributes(raw) if grammar.param.attribute else {}
+        name = found.get(grammar.param.attribute, "") if grammar.param.attribute else raw
+        if not name:
+            raise MismatchError
+        reader.cursor.release()
+        if grammar.value_opens:
+            yield from reader.cursor.spaces()
+            if not (yield from reader.cursor.lit(marks(*grammar.value_opens))):
+                reader.sink.repair("missing_value_opener")
+        if not self._begun:
+            reader.begin(self._name)
+            self._begun = True
+        reader.sink.arguments((", " if self._given else "{") + quoted(name) + ": ")
+        self._given.add(name)
+        kinds = self._kinds(name, found.get(grammar.type_attribute) if grammar.type_attribute else None)
+        yield from self._value(kinds)
+
+    def _kinds(self, name: str, typed: str | None) -> Kinds:
+        grammar, offer = self._grammar, self._reader.offer
+        if typed == grammar.typed_as_string and typed:
+            return STRING
+        if grammar.type_attribute and typed is None:
+            return offer.kinds(self._name, name) or STRING
+        return ANY if typed else offer.kinds(self._name, name)
+
+    def _value(self, kinds: Kinds) -> Pull[None]:
+        cursor = self._reader.cursor
+        grammar = self._grammar
+        framed = grammar.trim is not Trim.NONE and bool((yield from cursor.lit(_NEWLINES)))
+        trims = framed or grammar.trim is Trim.ONE
+        first = yield from self._first_of_value(kinds)
+        value = Value(self._reader.sink.arguments, kinds, trims=trims, whole=may_need_all(first, kinds))
+        while True:
+            word = yield from cursor.until(grammar.value_ends, value.write)
+            if not word:
+                value.cut()
+                raise CutError
+            if word in grammar.param_closes:
+                over = (yield from cursor.ahead(grammar.after_value)) != ""
+            else:
+                over = yield from self._forgotten(word, value)
+                if over:
+                    cursor.unread(word)
+                    self._reader.sink.repair("missing_value_closer")
+            if over:
+                value.end()
+                return
+            value.write(word)
+
+    def _first_of_value(self, kinds: Kinds) -> Pull[str]:
+        """The character by which a value that may be a string, or not, is told; unread."""
+        if not kinds or "string" not in kinds or kinds == STRING:
+            return ""
+        return (yield from self._reader.cursor.peek())
+
+    def _forgotten(self, word: str, value: "Value") -> Pull[bool]:
+        """Whether `word`, inside a value, shows that the value's own closer was forgotten."""
+        grammar, cursor = self._grammar, self._reader.cursor
+        if word in grammar.param.opens:
+            return value.at_line_start and (yield from self._opens_another())
+        after = grammar.after_item if word in grammar.item_closes else grammar.after_section
+        found = yield from cursor.ahead(after)
+        return found != "" and not (found is None and self._reader.cut)
+
+    def _opens_another(self) -> Pull[bool]:
+        """Whether the tag that begins here names another declared argument; nothing is consumed."""
+        cursor, tag = self._reader.cursor, self._grammar.param
+        while True:
+            text = cursor.buf[cursor.pos : cursor.pos + MAX_NAME]
+            ends = [at for end in tag.ends if (at := text.find(end)) >= 0]
+            if ends:
+                raw = text[: min(ends)]
+                name = attributes(raw).get(tag.attribute, "") if tag.attribute else raw.strip()
+                schema = self._reader.offer.argument(self._name, name)
+                return bool(name) and name not in self._given and schema is not None
+            if len(text) == MAX_NAME or cursor.eof:
+                return False
+            yield
+
+
+class Value:
+    """One argument's value, turned into JSON as it arrives.
+
+    Args:
+        emit: takes the JSON text.
+        kinds: the types it may have.
+        trims: whether one newline at its end is markup.
+        whole: it must be seen whole before its JSON can begin.
+    """
+
+    __slots__ = ("_emit", "_kinds", "_newline", "_parts", "_started", "_trims", "_whole", "at_line_start")
+
+    def __init__(self, emit: Callable[[str], None], kinds: Kinds, *, trims: bool, whole: bool) -> None:
+        self._emit = emit
+        self._kinds = kinds
+        self._trims = trims
+        self._whole = whole
+        self._newline = ""
+        self._parts: list[str] = []
+        self._started = False
+        self.at_line_start = trims
+
+    def write(self, text: str) -> None:
+        """Adds text; a newline at its end is held back, it may be markup."""
+        text = self._newline + text
+        self._newline = ""
+        self.at_line_start = text.endswith("\n")
+        if self._trims and text[-1:] in ("\r", "\n"):
+            keep = 2 if text.endswith("\r\n") else 1
+            text, self._newline = text[:-keep], text[-keep:]
+        if text:
+            self._add(text)
+
+    def end(self) -> None:
+        """The value is whole."""
+        if self._newline and not self._newline.endswith("\n"):
+            self._add(self._newline)
+        if self._whole:
+            self._emit(coerced("".join(self._parts), self._kinds))
+        else:
+            self._add("")
+            self._emit('"')
+
+    def cut(self) -> None:
+        """The text ended inside the value: as much as there is."""
+        if self._whole and self._parts:
+            text = "".join(self._parts)
+            self._emit(text if text.strip()[:1] in tuple("{[-0123456789") else '"' + escaped(text))
+
+    def _add(self, text: str) -> None:
+        if self._whole:
+            self._parts.append(text)
+        else:
+            self._emit(escaped(text) if self._started else '"' + escaped(text))
+            self._started = True
