@@ -13,7 +13,7 @@ from gateway.balance.breaker import BreakerSettings, Position
 from gateway.balance.endpoint import NEVER, UNLIMITED, Endpoint, EndpointState, Notice, StateChange
 from gateway.balance.health import Health, HealthSettings
 from gateway.balance.load import extra_load, next_change
-from gateway.balance.outlier import OutlierSettings
+from gateway.balance.outlier import OutlierSettings, ejection_limit
 from gateway.balance.slow_start import SlowStart, warm_ceiling
 
 SERVING: Final = frozenset({EndpointState.UNKNOWN, EndpointState.UP})
@@ -227,8 +227,18 @@ class Engine:
         for endpoint in gone:
             self._set_drain(endpoint, "no longer an address of this engine", now)
             self.endpoints.remove(endpoint)
+        self._release(now)
         self.due = min(self.due, now)
         return gone
+
+    def _release(self, now: float) -> None:
+        """Take back endpoints that are ejected beyond the limit, because others have left; the next due first."""
+        ejected = [endpoint for endpoint in self.endpoints if endpoint.state is EndpointState.EJECTED]
+        ejected.sort(key=lambda endpoint: endpoint.breaker.reopens_at)
+        surplus = max(0, len(ejected) - ejection_limit(len(self.endpoints)))
+        for endpoint in ejected[:surplus]:
+            endpoint.breaker.close()
+            self.restate(endpoint, now)
 
 
 def _state_of(endpoint: Endpoint) -> tuple[EndpointState, str]:
