@@ -86,26 +86,14 @@ def with_data(data: bytes) -> bytes:
 
 
 def without_noise(event: bytes) -> bytes:
-    """The event with only its ``data`` and ``event`` lines, or b"" if there are none.
+    """The event with only its ``data`` and ``event`` lines, each ended by LF, or b"" if it has no data.
 
     ``id:`` lines are never sent on: with one seen, openai-python dispatches an empty event at the next blank line
     and fails on it (cases.md A5). Comments and ``retry:`` mean nothing to a client of this API.
     """
     if event.startswith(b"data:") and event.count(b"\n") == 2 and event.endswith(b"\n\n") and b"\r" not in event:
         return event
-    kept = []
-    has_data = False
-    position = 0
-    for match in _LINE.finditer(event):
-        line = event[position : match.start()]
-        if line.startswith(b"data:") or line == b"data":
-            has_data = True
-            kept.append(event[position : match.end()])
-        elif line.startswith(b"event:"):
-            kept.append(event[position : match.end()])
-        position = match.end()
-    if not has_data:
+    kept = [line for line in _LINE.split(event) if line.startswith((b"data:", b"event:")) or line == b"data"]
+    if all(line.startswith(b"event:") for line in kept):
         return b""
-    if len(event) > position and event[position:].startswith(b"data"):
-        kept.append(event[position:] + b"\n")
-    return b"".join(kept) + b"\n"
+    return b"\n".join(kept) + b"\n\n"

@@ -23,6 +23,7 @@ _USAGE: Final = b'"usage":{'
 _ERROR: Final = b'"error"'
 _DONE_MARK: Final = b"[DONE]"
 _NOTHING = (b'""', b"null", b"[]")
+NULL: Final = msgspec.Raw(b"null")
 
 
 class _Choice(msgspec.Struct):
@@ -34,8 +35,9 @@ class _Choice(msgspec.Struct):
 class _Event(msgspec.Struct):
     id: str | None = None
     model: str | None = None
+    object: str | None = None
     choices: list[_Choice] | None = None
-    error: msgspec.Raw | None = None
+    error: msgspec.Raw = NULL  # in a union with None, msgspec's Raw takes nothing but null
 
 
 _decode_event = msgspec.json.Decoder(_Event).decode
@@ -162,15 +164,25 @@ class StreamRelay:
             return DONE if self.done else b""
         try:
             read = _decode_event(data)
-        except msgspec.DecodeError:
-            # Not of the expected shape; not ours to judge, and not ours to lose.
-            self.events += 1
-            return without_noise(event)
-        if read.error is not None and bytes(read.error) != b"null":
+        except (msgspec.DecodeError, RecursionError):
+            return self._take_odd(event, data)
+        if bytes(read.error) != b"null" or read.object == "error":
             self.error = data
             return b""
         self._count(read, data)
         return self._spell(event, data, read)
+
+    def _take_odd(self, event: bytes, data: bytes) -> bytes:
+        """An event that is not of the expected shape: not ours to judge, and not ours to lose."""
+        self.events += 1
+        try:
+            members = _decode_members(data)
+        except (msgspec.DecodeError, RecursionError):
+            return without_noise(event)
+        if bytes(members.get("error", NULL)) != b"null":
+            self.error = data
+            return b""
+        return with_data(msgspec.json.encode(self._names.apply(members, self._own_id)))
 
     def _count(self, read: _Event, data: bytes) -> None:
         choices = read.choices
