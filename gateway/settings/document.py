@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, StringMark
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
@@ -72,6 +72,9 @@ def read_document(text: str, environ: Mapping[str, str]) -> Document:
     except ReaderError as error:
         document.findings.append(_forbidden(error, text))
         document.lines = [masked(line) for line in document.lines]
+    except RecursionError:
+        document.findings.append((Finding((), "nested too deeply"), Position(1, 1)))
+        document.lines = []
     else:
         if root is not None:
             document.tree = _Reader(document, environ).value(root, (), secret=False)
@@ -81,7 +84,16 @@ def read_document(text: str, environ: Mapping[str, str]) -> Document:
 def _compose(text: str) -> Node | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReusedAnchorWarning)
-        node: Node | None = YAML(typ="rt", pure=True).compose(text)
+        try:
+            node: Node | None = YAML(typ="rt", pure=True).compose(text)
+        except (ValueError, OverflowError):
+            # The parser gives no place for a \\U escape that names no character.
+            before = text[: max(text.find("\\U"), 0)]
+            mark = StringMark("", 0, before.count("\n"), len(before) - before.rfind("\n") - 1, None, 0)
+            raise MarkedYAMLError(problem="an escape names no character", problem_mark=mark) from None
+        except KeyError:
+            mark = StringMark("", 0, 0, 0, None, 0)
+            raise MarkedYAMLError(problem="the YAML version is not known", problem_mark=mark) from None
         return node
 
 
@@ -178,7 +190,7 @@ class _Reader:
 
     def _scalar(self, node: Node, path: Path, *, secret: bool) -> object:
         self._hide(node, secret=secret)
-        read = _SCALARS.get(str(node.tag))
+        read = _SCALARS.get(str(node.tag)) if isinstance(node, ScalarNode) else None
         if read is None:
             return self._lose(Finding(path, "YAML tags have no meaning here", "leave the tag out"), node)
         value = read(node.value)

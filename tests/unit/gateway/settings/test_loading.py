@@ -141,9 +141,9 @@ def test_the_hash_is_that_of_the_text(read: Read, tmp_path: Path) -> None:
 def test_the_tree_cannot_be_changed(read: Read) -> None:
     settings = read(SMALLEST).settings
     with pytest.raises(ValidationError, match="frozen"):
-        settings.server.port = 1  # type: ignore[misc]
+        settings.server.port = 1
     with pytest.raises(ValidationError, match="frozen"):
-        settings.retry = settings.retry  # type: ignore[misc]
+        settings.retry = settings.retry
 
 
 def test_the_environment_names_the_file(tmp_path: Path) -> None:
@@ -182,8 +182,15 @@ def test_settings_for_a_command_line_have_one_engine_per_url() -> None:
         "vllm-2": (EngineKind.VLLM, ("http://c:3",)),
     }
     assert settings.discovers_models
-    with pytest.raises(ValidationError):
-        Settings.from_engines([("ollama", "http://a:1")])
+
+
+def test_every_wrong_engine_of_a_command_line_is_reported() -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        Settings.from_engines([("vlm", "http://a:1"), ("vllm", "http://me:secret@a:1"), ("triton", "http://b:2")])
+    assert str(caught.value).splitlines() == [
+        '--engine vlm=…: expected one of vllm, trtllm, triton (did you mean "vllm"?)',
+        "--engine vllm=…: a URL must not hold credentials (use api_key)",
+    ]
 
 
 def test_building_settings_in_code_reads_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
