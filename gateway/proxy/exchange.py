@@ -128,6 +128,18 @@ class Exchange:
             self._last_at = self._plane.loop.time()
             self._attempt.resume()
 
+    def interrupt(self) -> None:
+        """The gateway stops and waits no longer: the client is told, the engine's request is closed."""
+        if self.over:
+            return
+        if self._attempt is not None:
+            self._attempt.abandon(CLIENT_GONE)
+        error = verdicts.going_away()
+        if self.committed:
+            self._break_off(error)
+        else:
+            self._fail(error)
+
     # ---- attempts
 
     def _try(self) -> None:
@@ -149,8 +161,9 @@ class Exchange:
         # A new id each time: an engine may refuse one that it is still working on (cases.md D51).
         own_id = self._own_id if number == 1 else b"%s-%d" % (self._own_id, number)
         self._attempt = attempt = Attempt(plane, self, call, asked, lease, destination, sent, own_id)
-        self._total = self.started + destination.link.timeouts.total
-        plane.deadlines.put(self, min(now + destination.link.timeouts.first_token, self._total))
+        self._total = total = self.started + destination.total
+        first_token = now + destination.first_token
+        plane.deadlines.put(self, first_token if first_token < total else total)
         attempt.send(self._inbound.forward, now)
 
     def on_failure(self, outcome: Outcome, error: ApiError) -> None:

@@ -82,6 +82,9 @@ class Destination:
     meter: Meter
     first_lines: bytes
     """The header lines of an answer that the first attempt brought."""
+    first_token: float
+    total: float
+    """Seconds; see `Timeouts`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -196,6 +199,8 @@ def _model(
             engines[target.engine.name],
             meters.meter(name, target.engine.name),
             engine_lines(target.engine.name.encode(), 1),
+            engines[target.engine.name].timeouts.first_token,
+            engines[target.engine.name].timeouts.total,
         )
         for target in targets
     }

@@ -185,6 +185,14 @@ class GatewayProtocol(asyncio.Protocol):
         if self._state is State.HEAD:
             self._close()
 
+    def interrupt(self) -> None:
+        """The server waits no longer for this connection's answer."""
+        self._keep_alive = False
+        if self._exchange is not None:
+            self._exchange.interrupt()
+        elif self._state is not State.CLOSING:
+            self._close()
+
     def _leave(self) -> None:
         self.server_state.connections.discard(self)
         self._plane.deadlines.drop(self)

@@ -109,6 +109,13 @@ def timed_out(phase: Phase, seconds: float) -> ApiError:
             assert_never(phase)
 
 
+def going_away() -> ApiError:
+    """What the client is told when the gateway stops before its answer is complete."""
+    return EngineUnavailable(
+        "The gateway is shutting down.", code="shutting_down", retry_after=RETRY_LATER, should_retry=True
+    )
+
+
 def interrupted() -> ApiError:
     """What the client is told when a stream broke."""
     return StreamInterrupted("The engine's answer broke off before it was complete.")
