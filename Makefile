@@ -11,6 +11,9 @@ PYTHON ?= $(shell for name in python3 python3.11 python3.12 python3.13 python; d
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-annotate --custom-compile-command 'make lock'
 
+# Every program that the tests and the demo start would otherwise compile all of its modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test check lint types imports lock clean
 .DEFAULT_GOAL := help
 
