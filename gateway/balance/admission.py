@@ -73,6 +73,10 @@ class WaitingRoom(Generic[T]):
         self._calls = Rate(half_life=5.0)
         self.waiting = 0
 
+    def __len__(self) -> int:
+        """How many tickets are kept, those included that are void but not yet cleared away."""
+        return len(self._heap)
+
     def join(self, owner: T, priority: float, now: float) -> Queued[T] | Shed:
         """Ask for a place. A higher priority goes first."""
         settings = self._settings
@@ -128,10 +132,12 @@ class WaitingRoom(Generic[T]):
     def retry_after(self, now: float) -> float:
         """Seconds until those who wait now will have gone, at the rate of late; within the bounds of the settings."""
         settings = self._settings
+        if not self._calls.count:
+            return max(settings.shortest_retry, min(settings.wait, settings.longest_retry))
         rate = self._calls.per_second(now)
         ahead = self.waiting + 1
-        needed = ahead / rate if rate > ahead / settings.longest_retry else settings.longest_retry
-        return max(settings.shortest_retry, needed) if rate > 0 else max(settings.shortest_retry, settings.wait)
+        needed = ahead / rate if rate * settings.longest_retry > ahead else settings.longest_retry
+        return max(settings.shortest_retry, needed)
 
     def _alive(self) -> Iterator[Ticket[T]]:
         return (ticket for ticket in self._heap if ticket.waiting)

@@ -21,16 +21,23 @@ class Weighted:
 
     def picker(self) -> Pick:
         """Start with nobody owed anything."""
-        return _Smooth().pick
+        return Credits().pick
 
 
-class _Smooth:
+class Credits:
+    """What each endpoint is owed: everyone earns its weight, the richest is chosen and pays the sum."""
+
     __slots__ = ("_credit",)
 
     def __init__(self) -> None:
+        """Start with nobody owed anything."""
         self._credit: dict[int, float] = {}
 
+    def __len__(self) -> int:
+        return len(self._credit)
+
     def pick(self, ready: Sequence[Endpoint], key: bytes | None, rng: Rng) -> Endpoint:  # noqa: ARG002 - the seam
+        """Choose the endpoint that is owed most."""
         credit = self._credit
         total = 0.0
         best = ready[0]

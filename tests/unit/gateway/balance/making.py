@@ -15,7 +15,10 @@ NO_SLOW_START = Resilience(slow_start=SlowStart(duration=0.0))
 
 
 def endpoints(count: int, limit: int | None = None) -> list[Endpoint]:
-    return [Endpoint(f"http://10.0.0.{number}:8000", max_in_flight=limit) for number in range(1, count + 1)]
+    made = [Endpoint(f"http://10.0.0.{number}:8000", max_in_flight=limit) for number in range(1, count + 1)]
+    for order, endpoint in enumerate(made):
+        endpoint.order = order
+    return made
 
 
 def engine(
