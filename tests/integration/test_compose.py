@@ -5,6 +5,7 @@ address of its own in place of the container's network, so that ports stay as th
 """
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -152,10 +153,16 @@ class Stack:
 
 
 @pytest.fixture(scope="module")
-def stack(services: Tree, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def network() -> str:
+    """The beginning of loopback addresses that no other run of these tests is likely to use."""
+    return f"127.{random.randint(1, 254)}.{random.randint(1, 254)}"
+
+
+@pytest.fixture(scope="module")
+def stack(services: Tree, network: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp("compose")
     names = sorted(DEFAULT - {"redis"})
-    addresses = {name: f"127.0.83.{number}" for number, name in enumerate(names, 10)}
+    addresses = {name: f"{network}.{number}" for number, name in enumerate(names, 10)}
     for path in CONFIGS.iterdir():
         text = path.read_text()
         for name, address in addresses.items():
@@ -202,11 +209,12 @@ def test_the_models_are_listed(client: OpenAI) -> None:
 
 
 @pytest.mark.skipif("CI" not in os.environ and not shutil.which("redis-server"), reason="redis-server is not installed")
-def test_redis_starts_with_its_command(services: Tree, tmp_path: Path) -> None:
-    command = [*services["redis"]["command"], "--bind", "127.0.83.9"]
+def test_redis_starts_with_its_command(services: Tree, network: str, tmp_path: Path) -> None:
+    address = f"{network}.9"
+    command = [*services["redis"]["command"], "--bind", address]
     with (
         running("redis", command, tmp_path) as program,
-        redis.Redis(host="127.0.83.9", port=6379, socket_timeout=2) as connection,
+        redis.Redis(host=address, port=6379, socket_timeout=2) as connection,
     ):
 
         def answers() -> bool:
