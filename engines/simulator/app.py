@@ -60,7 +60,7 @@ class SimulatedEngine:
         answer = self._frontend.respond(request, unhealthy=self.faults.unhealthy)
         try:
             if isinstance(answer, Reply):
-                await send_reply(send, answer)
+                await send_reply(send, answer, self._frontend.headers)
             else:
                 await self._work(answer, receive, send)
         except Cut:
@@ -75,13 +75,13 @@ class SimulatedEngine:
         if faults.never_answer:
             raise Silent
         if faults.status is not None:
-            await send_reply(send, self._frontend.fault(faults.status))
+            await send_reply(send, self._frontend.fault(faults.status), self._frontend.headers)
             return
         if load.full and (refusal := self._frontend.refusal()) is not None:
             load.rejected += 1
-            await send_reply(send, refusal)
+            await send_reply(send, refusal, self._frontend.headers)
             return
-        run = Run(work, load, self.pace, faults, send)
+        run = Run(work, load, faults, send, self._frontend.headers)
         if self._frontend.leaving is Leaving.RUN_ON or (self.pace.instant and self.pace.max_running is None):
             await run()
             return

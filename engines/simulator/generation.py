@@ -37,14 +37,11 @@ class Limits:
     """Text is kept back by the longest stop string's length minus one, as vLLM streams it."""
 
 
-def written(answer: Answer, markup: Markup) -> tuple[str, ...]:
-    """The answer's tokens."""
-    return answer.pieces or tuple(tokens.pieces(write(answer.segments, markup)))
-
-
-def generate(pieces: Sequence[str], finish: str, limits: Limits) -> Generated:
+def generate(answer: Answer, markup: Markup, limits: Limits) -> Generated:
     """Generates an answer within its limits."""
-    limit = limits.tokens
+    pieces: Sequence[str] = answer.pieces or tokens.pieces(write(answer.segments, markup))
+    finish: str = answer.finish
+    limit = limits.tokens if answer.limited else None
     if limits.ignore_end and limit is not None and pieces:
         pieces, finish = tuple(islice(cycle(pieces), limit)), "length"
     elif limit is not None and len(pieces) > limit:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from engines.simulator.load import Load, ModelLoad
-from engines.simulator.pace import Faults, Pace
+from engines.simulator.pace import Faults
 from engines.simulator.wire import Frames, Reply, Work
 
 Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -28,12 +28,16 @@ class _EngineFailed(Exception):
     """The engine behind the frontend failed."""
 
 
-async def send_reply(send: Send, reply: Reply) -> None:
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
+
+async def send_reply(send: Send, reply: Reply, more: Headers = ()) -> None:
     """Sends a finished reply."""
     headers = [(b"content-length", str(len(reply.body)).encode())]
     if reply.content_type is not None and reply.body:
         headers.append((b"content-type", reply.content_type))
-    headers.extend(reply.headers)
+    own = {name for name, _ in reply.headers}
+    headers.extend((*reply.headers, *(pair for pair in more if pair[0] not in own)))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})
 
@@ -41,8 +45,9 @@ async def send_reply(send: Send, reply: Reply) -> None:
 class Run:
     """One work under way."""
 
-    def __init__(self, work: Work, load: Load, pace: Pace, faults: Faults, send: Send) -> None:
-        self._work, self._load, self._pace, self._faults, self._send = work, load, pace, faults, send
+    def __init__(self, work: Work, load: Load, faults: Faults, send: Send, headers: Headers) -> None:
+        self._work, self._load, self._faults, self._send = work, load, faults, send
+        self._pace, self._headers = load.pace, headers
         self._loop = asyncio.get_running_loop()
         self._events = 0
         self._due = 0.0
@@ -71,7 +76,7 @@ class Run:
             self._count(state)
 
     async def _start(self) -> None:
-        headers = [(b"content-type", b"text/event-stream; charset=utf-8"), *self._work.headers]
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8"), *self._headers]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def _stream(self, state: ModelLoad) -> None:
@@ -115,7 +120,7 @@ class Run:
             raise Cut
         if self._faults.silent_after is not None:
             raise Silent
-        await send_reply(self._send, Reply(200, body, headers=work.headers))
+        await send_reply(self._send, Reply(200, body), self._headers)
 
     async def _emit(self, frames: Frames) -> None:
         faults = self._faults
@@ -132,7 +137,7 @@ class Run:
     async def _failed(self) -> None:
         failure = self._work.failure
         if self._work.body is not None:
-            await send_reply(self._send, failure.reply)
+            await send_reply(self._send, failure.reply, self._headers)
             return
         for frame in failure.frames:
             await self._send({"type": "http.response.body", "body": frame, "more_body": True})

@@ -35,6 +35,8 @@ class Answer:
     fails_after: int | None = None
     """The engine fails after this many tokens."""
     error: str = "the scripted engine failed"
+    limited: bool = True
+    """False for an answer that no token limit cuts, as in recordings whose scripted engines knew none."""
 
 
 @dataclass(frozen=True, slots=True)

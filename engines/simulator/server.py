@@ -67,7 +67,7 @@ class RunningEngine:
         for connection in list(self._server.server_state.connections):
             connection.transport.abort()
         running = list(self._server.server_state.tasks)
-        for task in running:
+        for task in (self._ticks, *running):
             task.cancel()
         await asyncio.gather(self._ticks, *running, return_exceptions=True)
         for listener in self._server.servers:

@@ -67,7 +67,6 @@ class Work:
     closing: Frames = ()
     fails_at: int | None = None
     """The step at which the script lets the engine fail."""
-    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Leaving(Enum):
@@ -85,6 +84,8 @@ class Frontend(Protocol):
     """One engine's way of speaking. It does no input or output of its own."""
 
     leaving: Leaving
+    headers: tuple[tuple[bytes, bytes], ...]
+    """On every answer."""
 
     def respond(self, request: Request, *, unhealthy: bool) -> Reply | Work:
         """The answer to one request, which may be an error in the engine's own shape."""

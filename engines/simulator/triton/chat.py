@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engines.simulator.generation import Generated, Limits, generate, written
+from engines.simulator.generation import Generated, Limits, generate
 from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel, Task
 from engines.simulator.parsers import llama3, mistral
@@ -55,7 +55,7 @@ def plan(body: Body, model: SimulatedModel, name: str) -> Work:
     tools = body.get("tools")
     size = prompt_tokens(messages, tools)
     answer = _answer(model, messages, tools, forced)
-    made = generate(written(answer, model.markup or Markup.LLAMA3), answer.finish, limits(body, model, size))
+    made = generate(answer, model.markup or Markup.LLAMA3, limits(body, model, size))
     if model.backend != "vllm":
         # The TRT-LLM converter ends with an empty piece.
         made = replace(made, pieces=(*made.pieces, ""))

@@ -5,7 +5,7 @@ import uuid
 from dataclasses import replace
 
 from engines.simulator import tokens
-from engines.simulator.generation import generate, written
+from engines.simulator.generation import generate
 from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel
 from engines.simulator.sampling import completion_logprobs
@@ -22,7 +22,7 @@ def plan(body: Body, model: SimulatedModel, name: str) -> Work:
     prompt = _check(body, model)
     size = tokens.count(prompt)
     answer = model.script(Turn(prompt))
-    made = generate(written(answer, model.markup or Markup.LLAMA3), answer.finish, limits(body, model, size))
+    made = generate(answer, model.markup or Markup.LLAMA3, limits(body, model, size))
     if body.get("echo"):
         made = replace(made, pieces=(prompt, *made.pieces))
     fixed = {"id": f"cmpl-{uuid.uuid1()}"}

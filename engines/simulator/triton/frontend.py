@@ -36,6 +36,7 @@ class TritonFrontend:
     """
 
     leaving = Leaving.RUN_ON
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
     def __init__(self, models: Sequence[SimulatedModel], load: Load, api_keys: Sequence[str]) -> None:
         self._models = {model.name: model for model in models}
@@ -141,7 +142,7 @@ def _body(request: Request) -> Body:
 
 
 def _preflight(origin: str) -> Reply:
-    headers = (
+    headers: tuple[tuple[bytes, bytes], ...] = (
         (b"vary", b"Origin"),
         (b"access-control-allow-methods", b"DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"),
         (b"access-control-max-age", b"600"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engines.simulator.generation import Generated, Limits, generate, written
+from engines.simulator.generation import Generated, Limits, generate
 from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel
 from engines.simulator.parsers.deltas import CallStart, Delta, ParsedCall, Text, split_reasoning
@@ -66,7 +66,7 @@ def plan(body: Body, model: SimulatedModel, number: int) -> Work:
         keep_stop=bool(checked.get("include_stop_str_in_output")),
         ignore_end=bool(checked.get("ignore_eos")),
     )
-    generated = generate(written(answer, model.markup or Markup.HERMES), answer.finish, limits)
+    generated = generate(answer, model.markup or Markup.HERMES, limits)
     chat = Chat(model, checked, size, generated, named)
     work = _stream(chat, number) if checked.get("stream") else _whole(chat)
     return replace(work, fails_at=answer.fails_after, failure=chat_failure(answer.error))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engines.simulator import tokens
-from engines.simulator.generation import Generated, Limits, generate, written
+from engines.simulator.generation import Generated, Limits, generate
 from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel
 from engines.simulator.sampling import completion_logprobs, stops
@@ -62,7 +62,7 @@ def _generated(body: Body, model: SimulatedModel, answer: Answer, text: str, siz
         keep_stop=bool(body.get("include_stop_str_in_output")),
         ignore_end=bool(body.get("ignore_eos")),
     )
-    made = generate(written(answer, model.markup or Markup.HERMES), answer.finish, limits)
+    made = generate(answer, model.markup or Markup.HERMES, limits)
     return replace(made, pieces=(text, *made.pieces)) if body.get("echo") else made
 
 
@@ -88,7 +88,11 @@ def _whole(fixed: Body, body: Body, made: Sequence[Generated], size: int, model:
         }
         for index, each in enumerate(made)
     ]
-    value = fixed | {"choices": choices, "usage": _usage(size, total), "prompt_token_ids": None}
+    value = fixed | {
+        "choices": choices,
+        "usage": _usage(size, total),
+        "prompt_token_ids": None if len(made) == int(body.get("n") or 1) else [],
+    }
     steps: Sequence[Frames] = ((),) * max(each.tokens for each in made)
     return Work(model.name, size, total, made[0].finish, completion_failure(""), dumps(value), steps)
 

@@ -24,6 +24,7 @@ class TrtllmFrontend:
     """One simulated `trtllm-serve`. A real one has a single model; an unknown name is answered by the first."""
 
     leaving = Leaving.ABORT_ON_POLL
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
     def __init__(self, models: Sequence[SimulatedModel], load: Load, api_keys: Sequence[str]) -> None:
         # There is no key option: bearer headers are ignored.

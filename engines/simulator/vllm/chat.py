@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from engines.simulator import tokens
-from engines.simulator.generation import Limits, generate, written
+from engines.simulator.generation import Limits, generate
 from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel
 from engines.simulator.prompt import first_call, one_call, only_calls, prompt_tokens, text_of, turn
@@ -25,8 +25,7 @@ def plan(body: Body, find: render.Find, request_id: str) -> Work:
     checked = checked_chat(body)
     model, shown_name = find(checked.get("model"))
     chat, answer = _accept(checked, model)
-    pieces = written(answer, model.markup or Markup.HERMES)
-    generated = generate(pieces, answer.finish, _limits(chat))
+    generated = generate(answer, model.markup or Markup.HERMES, _limits(chat))
     head = render.Head(request_id, shown_name)
     if checked.get("stream"):
         return render.stream(head, chat, answers.steps(chat, generated), generated, answer)

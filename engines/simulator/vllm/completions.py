@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from engines.simulator import tokens
-from engines.simulator.generation import Generated, Limits, generate, written
+from engines.simulator.generation import Generated, Limits, generate
 from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel
 from engines.simulator.sampling import completion_logprobs, stops
@@ -75,7 +75,7 @@ def _generated(body: Body, model: SimulatedModel, prompt: _Prompt) -> Generated:
         ignore_end=bool(body.get("ignore_eos")),
         hold_back=True,
     )
-    made = generate(written(answer, model.markup or Markup.HERMES), answer.finish, limits)
+    made = generate(answer, model.markup or Markup.HERMES, limits)
     if not body.get("echo"):
         return made
     echoed = (prompt.text, *made.pieces)

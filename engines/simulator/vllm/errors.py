@@ -64,6 +64,21 @@ BUSY = error(
     "Service Unavailable",
 )
 UNAUTHORIZED = reply(401, {"error": "Unauthorized"})
+PREFLIGHT = Reply(
+    400,
+    b"Disallowed CORS origin",
+    b"text/plain; charset=utf-8",
+    (
+        (
+            b"vary",
+            (
+                b"Origin, Access-Control-Request-Method, Access-Control-Request-Headers, "
+                b"Access-Control-Request-Private-Network"
+            ),
+        ),
+    ),
+)
+"""No origin is allowed by default."""
 UNREADABLE = reply(400, {"detail": "There was an error parsing the body"})
 
 

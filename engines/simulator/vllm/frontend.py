@@ -10,6 +10,7 @@ from engines.simulator.vllm import chat, completions, embeddings, ops
 from engines.simulator.vllm.errors import (
     BUSY,
     CRASHED,
+    PREFLIGHT,
     UNAUTHORIZED,
     UNREADABLE,
     BadRequest,
@@ -39,6 +40,7 @@ class VllmFrontend:
     """
 
     leaving = Leaving.ABORT
+    headers: tuple[tuple[bytes, bytes], ...] = ((b"vary", b"Origin"),)
 
     def __init__(self, models: Sequence[SimulatedModel], load: Load, api_keys: Sequence[str]) -> None:
         self._models, self._load = models, load
@@ -49,6 +51,8 @@ class VllmFrontend:
         """The answer to one request."""
         if self._keys and request.path.startswith(_GUARDED) and not self._authorized(request):
             return UNAUTHORIZED
+        if request.method == "OPTIONS" and request.header(b"access-control-request-method"):
+            return PREFLIGHT
         planned = _PLANS.get(request.path)
         if planned is not None:
             task, plan = planned

@@ -25,8 +25,10 @@ def check_messages(messages: Sequence[Mapping[str, Any]], body: Body, model: Sim
         content = message.get("content")
         for part in content if isinstance(content, list) else ():
             kind = part.get("type") if isinstance(part, dict) else None
-            if kind == "file" or kind not in (*_TEXT_PARTS, *_PARTS.split(", ")):
+            if kind == "file":
                 raise about("type", f"Unsupported chat content part type: '{kind}'. Supported types: {_PARTS}.", kind)
+            if kind not in _PARTS.split(", "):
+                raise BadRequest(f"1 validation error for ValidatorIterator\n0.type\n  Unknown part type {kind!r}")
             if kind not in _TEXT_PARTS:
                 raise BadRequest(f"{model.name} is not a multimodal model")
         _check_text(text_of(content))
