@@ -34,12 +34,13 @@ class Cursor:
     is ever copied when text arrives, so the work stays linear in the length of the text.
     """
 
-    __slots__ = ("_log", "_trail", "buf", "eof", "pos")
+    __slots__ = ("_log", "_trail", "buf", "drops_tail", "eof", "pos")
 
     def __init__(self) -> None:
         self.buf = ""
         self.pos = 0
         self.eof = False
+        self.drops_tail = False
         self._trail: list[str] | None = None
         self._log: list[str] | None = None
 
@@ -60,8 +61,13 @@ class Cursor:
 
     def unread(self, text: str) -> None:
         """Gives back the text that the last `take` consumed."""
-        self.pos -= len(text)
-        if self._trail is not None:
+        start = self.pos - len(text)
+        if start >= 0 and self.buf.startswith(text, start):
+            self.pos = start
+        else:
+            self.buf = text + self.buf[self.pos :]
+            self.pos = 0
+        if self._trail:
             self._trail.pop()
         if self._log is not None:
             self._log.pop()
@@ -147,14 +153,15 @@ class Cursor:
             self.take(self.pos + len(found))
         return found
 
-    def until(self, words: Marks, emit: Callable[[str], None]) -> Pull[str]:
+    def until(self, words: Marks, emit: Callable[[str], None], *, tail: bool = True) -> Pull[str]:
         """Hands text to `emit` up to the next of `words`, consumes that and returns it; empty at the end.
 
-        Held back is only the longest tail that may become one of the words.
+        Held back is only the longest tail that may become one of the words; at the end of the text it is handed over
+        like the rest, unless `tail` is false or `drops_tail` set: then it is taken for the word, cut short, and goes.
         """
         while True:
             at, word = words.find(self.buf, self.pos)
-            hold = len(self.buf) if self.eof else words.hold(self.buf, self.pos)
+            hold = len(self.buf) if self.eof and tail and not self.drops_tail else words.hold(self.buf, self.pos)
             if word and at < hold:
                 if at > self.pos:
                     emit(self.take(at))
@@ -163,8 +170,13 @@ class Cursor:
             if hold > self.pos:
                 emit(self.take(hold))
             if self.eof:
+                self.take(len(self.buf))
                 return ""
             yield
+
+    def dangling(self, words: Marks) -> bool:
+        """Whether the text ended inside one of `words`, or right here."""
+        return self.eof and (self.pos >= len(self.buf) or self.buf[self.pos :] in words.prefixes)
 
     def ahead(self, words: Marks) -> Pull[str | None]:
         """Which of `words` comes after optional whitespace, without consuming anything.

@@ -176,7 +176,7 @@ FORMATS: Final[tuple[Format, ...]] = (
         (Grammar(Kernel.JSON, opens=("<|python_tag|>",)), _BARE_OBJECT),
         special=True,
     ),
-    Format("pythonic", "Llama 3.2 1B and 3B, ToolACE", (_PYTHONIC_BARE,)),
+    Format("pythonic", "Llama 3.2 1B and 3B, ToolACE", _pythonic("<|python_start|>", "<|python_end|>")),
     Format("llama4_pythonic", "Llama 4", _pythonic("<|python_start|>", "<|python_end|>"), special=True),
     Format("olmo3", "OLMo 3", _pythonic("<function_calls>", "</function_calls>")),
     Format("lfm2", "LFM2", _pythonic("<|tool_call_start|>", "<|tool_call_end|>"), special=True),

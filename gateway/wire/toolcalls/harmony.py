@@ -156,7 +156,7 @@ class HarmonyMachine(Machine):
         yield from cursor.spaces()
         if (yield from cursor.peek()) == "{":
             self.begin(name)
-            yield from self.json(self.sink.arguments)
+            yield from self.json(self.arguments)
             self.end()
             return
         word = yield from cursor.ahead(_AFTER_CALL)
@@ -238,6 +238,6 @@ class HarmonyMachine(Machine):
         if (yield from cursor.peek()) != "{" or not self._setting.calls:
             raise MismatchError
         self.begin(name)
-        yield from self.json(self.sink.arguments)
+        yield from self.json(self.arguments)
         self.end()
         cursor.release()

@@ -168,6 +168,7 @@ class Machine(Reader):
         """
         self.cursor.mark(word)
         before = self.sink.count
+        repairs = dict(self.sink.repairs)
         self.only_offered = grammar.only_offered or (bool(grammar.opens) and word not in grammar.opens)
         try:
             yield from self._section(grammar, word)
@@ -177,6 +178,8 @@ class Machine(Reader):
         self.only_offered = False
         if self.sink.count > before:
             return True
+        self.sink.repairs.clear()
+        self.sink.repairs.update(repairs)
         channel.write(self.cursor.take(self.cursor.pos + 1))
         return False
 
@@ -197,7 +200,7 @@ class Machine(Reader):
             return False
         if begun and named:
             sink.start(*named)
-        if begun or (cut and self.cut and sink.count > before):
+        if begun or (cut and self.cut and (sink.count > before or self.after_call)):
             cursor.take(len(cursor.buf))
             cursor.release()
             return False
@@ -209,12 +212,10 @@ class Machine(Reader):
         cursor, sink = self.cursor, self.sink
         before = sink.count
         if word and word in grammar.item_opens:
+            yield from self._item(grammar)
             if grammar.opens:
                 sink.repair("missing_section_opener")
-            yield from self._item(grammar)
         while True:
-            if sink.count > before:
-                cursor.mark()
             yield from cursor.spaces()
             found = yield from cursor.lit(grammar.inside)
             if found in grammar.closes:
@@ -225,11 +226,15 @@ class Machine(Reader):
                 yield from self._item(grammar)
             elif not found:
                 char = yield from cursor.peek()
-                if not char or (cursor.eof and cursor.buf[cursor.pos :] in grammar.inside.prefixes):
+                if cursor.dangling(grammar.inside):
                     if sink.count == before:
                         raise CutError
                     cursor.take(len(cursor.buf))
                     break
+                if char in "}]" and sink.count > before and grammar.kernel is Kernel.JSON:
+                    cursor.take(cursor.pos + 1)
+                    sink.repair("stray_bracket")
+                    continue
                 if not _direct(grammar, char):
                     raise MismatchError
                 yield from self._item(grammar, char)
@@ -258,6 +263,7 @@ class Machine(Reader):
             case Kernel.OBJECT:
                 yield from objects.read(self, grammar)
         self.named = None
+        self.cursor.mark()
 
     def _reasoning(self, closers: tuple[str, ...]) -> Pull[None]:
         """Reads reasoning up to one of its closers, or the end."""

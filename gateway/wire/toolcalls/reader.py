@@ -34,6 +34,17 @@ class Reader:
         self.named: tuple[str, str] | None = None
         self.reason: str | None = None
 
+    def stop(self, reason: str) -> None:
+        """No more text comes; `reason` is `length` or `stop`."""
+        self.reason = reason
+        self.cursor.eof = True
+        self.cursor.drops_tail = self.cut and self.after_call
+
+    @property
+    def after_call(self) -> bool:
+        """Whether nothing but whitespace was said since the last call."""
+        return self.sink.count > 0 and not self.sink.open and self.sink.content.at_edge
+
     @property
     def cut(self) -> bool:
         """Whether the answer ended at the token limit; known at its end."""
@@ -53,10 +64,15 @@ class Reader:
         return name
 
     def begin(self, name: str, call_id: str = "") -> None:
-        """Commits to a call: from here on nothing is taken back."""
+        """Commits to a call: it is not taken back."""
         self.named = None
-        self.cursor.release()
         self.sink.start(name, call_id)
+        self.cursor.mark()
+
+    def arguments(self, text: str) -> None:
+        """More JSON of the call's arguments, and with it everything consumed so far is accounted for."""
+        self.sink.arguments(text)
+        self.cursor.mark()
 
     def end(self) -> None:
         """The call is whole; what follows can be read again as something else."""
@@ -66,7 +82,7 @@ class Reader:
     def call(self, name: str, arguments: str, call_id: str = "") -> None:
         """A whole call at once."""
         self.begin(name, call_id)
-        self.sink.arguments(arguments)
+        self.arguments(arguments)
         self.end()
 
     def expect(self, char: str) -> Pull[None]:
@@ -96,6 +112,8 @@ class Reader:
             end = scanner.feed(cursor.buf, cursor.pos)
             if end > cursor.pos:
                 cursor.take(end)
+                if self.sink.open:
+                    cursor.mark()
             if scanner.done:
                 return
             if scanner.bad or cursor.eof:

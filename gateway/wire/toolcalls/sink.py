@@ -52,6 +52,11 @@ class Channel:
         """Whether the next text goes out as it is."""
         return self._gap is None and not self._tail
 
+    @property
+    def at_edge(self) -> bool:
+        """Whether nothing but whitespace came since markup or the beginning."""
+        return self._gap is not None
+
     def write(self, text: str) -> None:
         """Adds text."""
         if self._gap is None and not self._tail:

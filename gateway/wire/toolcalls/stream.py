@@ -115,10 +115,9 @@ class Stream:
             raise ValueError("the stream was finished before")
         self._finished = True
         machine = self._machine
-        machine.reason = "length" if cut(reason) else "stop"
         if self._half:
             machine.cursor.append("\ufffd")
-        machine.cursor.eof = True
+        machine.stop("length" if cut(reason) else "stop")
         for _ in self._generator:
             pass
         deltas = self._sink.finish()

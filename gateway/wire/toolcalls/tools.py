@@ -55,6 +55,11 @@ class Offer:
         schema = self.argument(tool, name)
         return ANY if schema is None else kinds_of(schema, self.schema(tool))
 
+    def satisfied(self, tool: str, given: set[str]) -> bool:
+        """Whether everything that a tool requires is among the `given` arguments."""
+        required = self.schema(tool).get("required")
+        return not isinstance(required, list) or given.issuperset(name for name in required if isinstance(name, str))
+
     def positions(self, tool: str) -> tuple[str, ...]:
         """The argument names in the order of the schema."""
         properties = self.schema(tool).get("properties")

@@ -50,7 +50,7 @@ def _arguments(reader: Reader, forced: str) -> Pull[None]:
     finally:
         reader.only_offered = False
     reader.begin(forced)
-    yield from reader.json(reader.sink.arguments)
+    yield from reader.json(reader.arguments)
     reader.end()
 
 

@@ -58,6 +58,7 @@ def read_list(reader: Reader, grammar: Grammar) -> Pull[None]:
         char = yield from cursor.peek()
         if char == "{":
             yield from read_object(reader, grammar)
+            cursor.mark()
         elif char and char in ",]" and reader.sink.count > first:
             cursor.take(cursor.pos + 1)
             if char == "]":
@@ -140,7 +141,7 @@ def _arguments(reader: Reader, call: _Call, char: str) -> Pull[None]:
             yield from reader.json(call.arguments.append)
             return
         reader.begin(call.name, call.id)
-        yield from reader.json(reader.sink.arguments)
+        yield from reader.json(reader.arguments)
         reader.end()
         call.done = True
         return
@@ -194,6 +195,7 @@ def read_keyed(reader: Reader, grammar: Grammar) -> Pull[None]:
         char = yield from cursor.peek()
         if char == "{":
             yield from _keyed_object(reader)
+            cursor.mark()
         elif char and char in ",]" and reader.sink.count > first:
             cursor.take(cursor.pos + 1)
             if char == "]":
@@ -222,7 +224,7 @@ def read_arguments(reader: Reader, name: str, call_id: str) -> Pull[None]:
     char = yield from reader.cursor.peek()
     if char == "{":
         reader.begin(name, call_id)
-        yield from reader.json(reader.sink.arguments)
+        yield from reader.json(reader.arguments)
         reader.end()
     else:
         reader.call(name, (yield from _odd_arguments(reader, char)), call_id)

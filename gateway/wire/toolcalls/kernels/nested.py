@@ -35,6 +35,8 @@ def read(reader: Reader, grammar: Grammar) -> Pull[None]:
     """
     cursor = reader.cursor
     name = yield from function(reader, grammar)
+    if not name:
+        return
     given = 0
     while True:
         yield from cursor.spaces()
@@ -43,42 +45,41 @@ def read(reader: Reader, grammar: Grammar) -> Pull[None]:
             yield from _argument(reader, grammar, name, given)
             given += 1
             continue
-        if not word and not reader.cut and not (yield from cursor.peek()):
+        if not word:
+            if not cursor.dangling(grammar.body):
+                raise MismatchError
+            if reader.cut or cursor.pos < len(cursor.buf):
+                raise CutError
             reader.sink.repair("missing_item_closer")
-        elif not word:
-            raise MismatchError if (yield from cursor.peek()) else CutError
         elif word not in grammar.item_closes:
             cursor.unread(word)
             reader.sink.repair("missing_item_closer")
         if not given:
             reader.begin(name)
-        reader.sink.arguments("}" if given else "{}")
+        reader.arguments("}" if given else "{}")
         reader.end()
         return
 
 
 def _argument(reader: Reader, grammar: Grammar, tool: str, given: int) -> Pull[None]:
-    if given:
-        reader.cursor.mark(grammar.param.opens[0])
     name = yield from _tag(reader)
-    reader.cursor.release()
     if not given:
         reader.begin(tool)
-    reader.sink.arguments((", " if given else "{") + quoted(name) + ": ")
+    reader.arguments((", " if given else "{") + quoted(name) + ": ")
     if reader.offer.kinds(tool, name) == STRING:
         yield from _streamed(reader, grammar, name)
         return
     node = yield from _node(reader, grammar, name, 0)
     schema = reader.offer.argument(tool, name)
-    reader.sink.arguments(_json(node, schema, reader.offer.schema(tool)))
+    reader.arguments(_json(node, schema, reader.offer.schema(tool)))
 
 
 def _streamed(reader: Reader, grammar: Grammar, name: str) -> Pull[None]:
     cursor = reader.cursor
     framed = bool((yield from cursor.lit(_NEWLINE)))
-    value = Value(reader.sink.arguments, STRING, trims=framed, whole=False)
+    value = Value(reader.arguments, STRING, trims=framed, whole=False)
     ends = marks(_closer(grammar, name), *grammar.item_closes)
-    word = yield from cursor.until(ends, value.write)
+    word = yield from cursor.until(ends, value.write, tail=False)
     if not word:
         value.cut()
         raise CutError

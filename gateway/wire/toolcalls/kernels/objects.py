@@ -38,7 +38,7 @@ def read(reader: Reader, grammar: Grammar) -> Pull[None]:
         raise CutError
     reader.begin(name)
     schema = reader.offer.schema(name)
-    yield from _Notation(reader, grammar, schema).mapping(schema, reader.sink.arguments, 0)
+    yield from _Notation(reader, grammar, schema).mapping(schema, reader.arguments, 0)
     reader.end()
 
 
@@ -123,6 +123,8 @@ class _Notation:
         if quote:
             yield from self._string(quote, kinds, emit)
             return
+        if cursor.eof and cursor.buf[cursor.pos :] in self._quotes.prefixes:
+            raise CutError
         match (yield from cursor.peek()):
             case "{":
                 cursor.take(cursor.pos + 1)
@@ -146,7 +148,7 @@ class _Notation:
         if not coerces:
             emit('"')
         write = parts.append if coerces else lambda text: emit(escaped(text))
-        if not (yield from reader.cursor.until(marks(quote), write)):
+        if not (yield from reader.cursor.until(marks(quote), write, tail=False)):
             emit("".join(parts))
             raise CutError
         emit(coerced("".join(parts), kinds) if coerces else '"')
@@ -155,7 +157,7 @@ class _Notation:
         """A value without quotes: a number, a word, or a string whose quote tokens were stripped."""
         cursor = self._reader.cursor
         parts: list[str] = []
-        word = yield from cursor.until(self._bare_ends, parts.append)
+        word = yield from cursor.until(self._bare_ends, parts.append, tail=False)
         text = "".join(parts).strip()
         if not word:
             emit(text)

@@ -16,8 +16,10 @@ _IDENTIFIER: Final = re.compile(r"[\w.:-]+")
 _KEYWORD: Final = re.compile(r"\w+")
 _NUMBER: Final = re.compile(r"[-+.\w]+")
 _JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_NUMBER_SO_FAR: Final = re.compile(r"-?(?:0|[1-9][0-9]*)?(?:\.[0-9]*)?")
 _WORDS: Final = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
 _PREFIXES: Final = frozenset({"r", "b", "u", "f", "R", "B", "U", "F"})
+_STARTS: Final = frozenset("'\"[({-+.TFNtfnrbuRBU")
 _QUOTES: Final = marks("'''", '"""', "'", '"')
 _ESCAPES: Final = {
     "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "\n": "", "\\": "\\", "'": "'",
@@ -48,6 +50,7 @@ def read(reader: Reader, grammar: Grammar) -> Pull[None]:
         char = yield from cursor.peek()
         if char == "{":
             yield from json_calls.read_object(reader, grammar)
+            cursor.mark()
         elif char and char in ",]" and reader.sink.count > first:
             cursor.take(cursor.pos + 1)
             if char == "]":
@@ -66,7 +69,7 @@ def _call(reader: Reader) -> Pull[None]:
     yield from cursor.spaces()
     yield from reader.expect("(")
     reader.named = (name, "")
-    emit = reader.sink.arguments
+    emit = reader.arguments
     begun = False
     given = 0
     while True:
@@ -95,14 +98,18 @@ def _call(reader: Reader) -> Pull[None]:
 def _keyword(reader: Reader, tool: str, given: int) -> Pull[str]:
     """The name of the next argument; positional ones take it from the order in the tool's schema."""
     cursor = reader.cursor
+    char = yield from cursor.peek()
+    if not char:
+        raise CutError
+    if char in "'\"[{(-" or char.isdigit():
+        positions = reader.offer.positions(tool)
+        if given >= len(positions):
+            raise MismatchError
+        reader.sink.repair("positional_argument")
+        return positions[given]
     word = yield from cursor.run(_KEYWORD, MAX_NAME)
     if not word:
-        char = yield from cursor.peek()
-        positions = reader.offer.positions(tool)
-        if char and char in "'\"[{-" and given < len(positions):
-            reader.sink.repair("positional_argument")
-            return positions[given]
-        raise MismatchError if char else CutError
+        raise MismatchError
     yield from cursor.spaces()
     yield from reader.expect("=")
     yield from cursor.spaces()
@@ -114,7 +121,7 @@ def _plausible(reader: Reader) -> Pull[None]:
     char = yield from reader.cursor.peek()
     if not char:
         raise CutError
-    if char not in "'\"[({-+." and not char.isalnum():
+    if char not in _STARTS and not char.isdigit():
         raise MismatchError
 
 
@@ -149,10 +156,10 @@ def _word(reader: Reader, emit: Callable[[str], None]) -> Pull[None]:
     if word in _PREFIXES and (yield from cursor.peek()) in ("'", '"'):
         yield from _string(reader, emit, raw=word in "rR")
         return
-    if cursor.eof and cursor.pos >= len(cursor.buf):
-        emit(word)
-        raise CutError
     known = _WORDS.get(word)
+    if cursor.eof and cursor.pos >= len(cursor.buf):
+        emit(known or (word if _NUMBER_SO_FAR.fullmatch(word) else ""))
+        raise CutError
     emit(known or (word if _JSON_NUMBER.fullmatch(word) else _python_number(word)))
 
 

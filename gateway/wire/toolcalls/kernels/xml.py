@@ -101,7 +101,7 @@ class Item:
             yield from reader.cursor.spaces()
             word = yield from reader.cursor.lit(grammar.body)
             if word in grammar.param.opens:
-                yield from self._param(word)
+                yield from self._param()
             elif word in grammar.json_opens and not self._begun:
                 yield from self._json_body(word)
                 return
@@ -120,16 +120,26 @@ class Item:
 
     def _otherwise(self) -> Pull[bool]:
         """No tag stands here. Returns whether the item is over."""
-        reader = self._reader
-        char = yield from reader.cursor.peek()
+        reader, cursor = self._reader, self._reader.cursor
+        char = yield from cursor.peek()
         if char == "{" and not self._begun:
             yield from self._json_body("")
             return True
-        if not char and not reader.cut and (self._begun or not self._grammar.head.stops):
-            reader.sink.repair("missing_item_closer")
-            self._end()
-            return True
-        raise MismatchError if char else CutError
+        if not cursor.dangling(self._grammar.body):
+            raise MismatchError
+        if reader.cut or not self._may_end(cursor.buf[cursor.pos :]):
+            raise CutError
+        cursor.take(len(cursor.buf))
+        reader.sink.repair("missing_item_closer")
+        self._end()
+        return True
+
+    def _may_end(self, tail: str) -> bool:
+        """Whether a model that stopped by itself here, after the beginning of a tag perhaps, had made the call."""
+        if tail and any(opener.startswith(tail) for opener in self._grammar.param.opens):
+            return False
+        complete = self._reader.offer.satisfied(self._name, self._given)
+        return complete and (self._begun or not self._grammar.head.stops)
 
     def _json_body(self, opener: str) -> Pull[None]:
         """Arguments as one JSON object where tags were expected."""
@@ -140,7 +150,7 @@ class Item:
         else:
             reader.sink.repair("json_in_xml")
         reader.begin(self._name)
-        yield from reader.json(reader.sink.arguments)
+        yield from reader.json(reader.arguments)
         reader.end()
         yield from reader.cursor.spaces()
         yield from reader.cursor.lit(marks(*grammar.json_closes))
@@ -148,22 +158,18 @@ class Item:
         yield from reader.cursor.lit(marks(*grammar.item_closes))
 
     def _end(self) -> None:
-        sink = self._reader.sink
         if not self._begun:
             self._reader.begin(self._name)
-        sink.arguments("}" if self._given else "{}")
+        self._reader.arguments("}" if self._given else "{}")
         self._reader.end()
 
-    def _param(self, opener: str) -> Pull[None]:
+    def _param(self) -> Pull[None]:
         reader, grammar = self._reader, self._grammar
-        if self._begun:
-            reader.cursor.mark(opener)
         raw = yield from head(reader, grammar.param, _KEY_SO_FAR)
         found = attributes(raw) if grammar.param.attribute else {}
         name = found.get(grammar.param.attribute, "") if grammar.param.attribute else raw
         if not name:
             raise MismatchError
-        reader.cursor.release()
         if grammar.value_opens:
             yield from reader.cursor.spaces()
             if not (yield from reader.cursor.lit(marks(*grammar.value_opens))):
@@ -171,7 +177,7 @@ class Item:
         if not self._begun:
             reader.begin(self._name)
             self._begun = True
-        reader.sink.arguments((", " if self._given else "{") + quoted(name) + ": ")
+        reader.arguments((", " if self._given else "{") + quoted(name) + ": ")
         self._given.add(name)
         kinds = self._kinds(name, found.get(grammar.type_attribute) if grammar.type_attribute else None)
         yield from self._value(kinds)
@@ -190,9 +196,9 @@ class Item:
         framed = grammar.trim is not Trim.NONE and bool((yield from cursor.lit(_NEWLINES)))
         trims = framed or grammar.trim is Trim.ONE
         first = yield from self._first_of_value(kinds)
-        value = Value(self._reader.sink.arguments, kinds, trims=trims, whole=may_need_all(first, kinds))
+        value = Value(self._reader.arguments, kinds, trims=trims, whole=may_need_all(first, kinds))
         while True:
-            word = yield from cursor.until(grammar.value_ends, value.write)
+            word = yield from cursor.until(grammar.value_ends, value.write, tail=False)
             if not word:
                 value.cut()
                 raise CutError
@@ -284,9 +290,10 @@ class Value:
 
     def cut(self) -> None:
         """The text ended inside the value: as much as there is."""
-        if self._whole and self._parts:
-            text = "".join(self._parts)
-            self._emit(text if text.strip()[:1] in tuple("{[-0123456789") else '"' + escaped(text))
+        text = "".join(self._parts).lstrip()
+        if self._whole and text:
+            plain = "{[-0123456789" if not self._kinds or "string" in self._kinds else "{[-0123456789tfn"
+            self._emit(text if text[0] in plain else '"' + escaped(text))
 
     def _add(self, text: str) -> None:
         if self._whole:
