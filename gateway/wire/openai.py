@@ -12,6 +12,7 @@ from gateway.errors import InvalidRequest
 
 _TRUE = b"true"
 _ABSENT = (None, b"null")
+_COUNT_DIGITS = 9
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -65,7 +66,8 @@ def _count(raw: msgspec.Raw | None) -> int:
     if raw is None:
         return 1
     text = bytes(raw)
-    return max(1, int(text)) if text.isdigit() else 1
+    # More digits than any engine takes, and than Python converts.
+    return max(1, int(text[:_COUNT_DIGITS])) if text.isdigit() else 1
 
 
 def _text(raw: msgspec.Raw | None) -> str | None:

@@ -85,6 +85,14 @@ def with_data(data: bytes) -> bytes:
     return b"data: " + data + b"\n\n"
 
 
+def with_new_data(event: bytes, data: bytes) -> bytes:
+    """The event with one line of other data; its ``event`` lines stay."""
+    if event.startswith(b"data:"):
+        return b"data: " + data + b"\n\n"
+    kept = [line for line in _LINE.split(event) if line.startswith(b"event:")]
+    return b"\n".join([*kept, b"data: " + data]) + b"\n\n"
+
+
 def without_noise(event: bytes) -> bytes:
     """The event with only its ``data`` and ``event`` lines, each ended by LF, or b"" if it has no data.
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.wire.answer import AnswerNames, Usage, find_usage
-from gateway.wire.sse import DONE, EventCutter, event_data, with_data, without_noise
+from gateway.wire.sse import DONE, EventCutter, event_data, with_new_data, without_noise
 
 _FINISHED: Final = b'"finish_reason":"'
 _USAGE: Final = b'"usage":{'
@@ -135,7 +135,8 @@ class StreamRelay:
             self._fast = False
             return b""
         out = self._release(b"".join([self._take(event) for event in events]))
-        self._fast = self._compact and self.committed and self._cutter.empty
+        over = self.done or self.error is not None
+        self._fast = self._compact and self.committed and self._cutter.empty and not over
         return out
 
     def _swappable(self, data: bytes, events: int) -> bool:
@@ -182,7 +183,7 @@ class StreamRelay:
         if bytes(members.get("error", NULL)) != b"null":
             self.error = data
             return b""
-        return with_data(msgspec.json.encode(self._names.apply(members, self._own_id)))
+        return with_new_data(event, msgspec.json.encode(self._names.apply(members, self._own_id)))
 
     def _count(self, read: _Event, data: bytes) -> None:
         choices = read.choices
@@ -202,7 +203,7 @@ class StreamRelay:
             self._learn(read, data)
         if read.model == names.model and names.good_id(read.id):
             return without_noise(event)
-        return with_data(msgspec.json.encode(names.apply(_decode_members(data), self._own_id)))
+        return with_new_data(event, msgspec.json.encode(names.apply(_decode_members(data), self._own_id)))
 
     def _learn(self, read: _Event, data: bytes) -> None:
         """What to exchange in every event of this stream, from its first one."""

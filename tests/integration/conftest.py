@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Protocol
 
 import pytest
 import uvloop
@@ -11,7 +12,11 @@ from tests.support.json_type import Json
 from tests.support.scripted import ScriptedEngine
 from tests.support.serving import CARRIERS, Serving
 
-Gateway = Callable[[Mapping[str, Json]], Awaitable[Serving]]
+
+class Gateway(Protocol):
+    """Starts a gateway from settings; ``whole``: with its control plane and health checks."""
+
+    def __call__(self, settings: Mapping[str, Json], *, whole: bool = False) -> Awaitable[Serving]: ...
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -39,8 +44,8 @@ async def gateway(carrier: str, nothing_unheard: None) -> AsyncIterator[Gateway]
     """Starts gateways from settings."""
     started: list[Serving] = []
 
-    async def start(settings: Mapping[str, Json]) -> Serving:
-        serving = Serving(settings, carrier)
+    async def start(settings: Mapping[str, Json], *, whole: bool = False) -> Serving:
+        serving = Serving(settings, carrier, whole=whole)
         await serving.start()
         started.append(serving)
         return serving
@@ -67,6 +72,12 @@ async def engines(nothing_unheard: None) -> AsyncIterator[Callable[[], Awaitable
 @pytest.fixture
 async def engine(engines: Callable[[], Awaitable[ScriptedEngine]]) -> ScriptedEngine:
     """One scripted engine."""
+    return await engines()
+
+
+@pytest.fixture
+async def other(engines: Callable[[], Awaitable[ScriptedEngine]]) -> ScriptedEngine:
+    """A second scripted engine."""
     return await engines()
 
 

@@ -2,7 +2,7 @@
 
 A test gives it a *script* per path. A script gets a `Talk`, one request with the power over its connection: it sends
 bytes as it likes, waits for events of the test (never for time), ends the connection with FIN or RST, or does nothing.
-The engine writes down every request, byte for byte, and when the peer closed.
+The engine writes down every call (POST), byte for byte, and when the peer closed. Health checks are answered apart.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Request:
     headers: list[tuple[bytes, bytes]]
     body: bytes = b""
     connection: int = 0
-    """Which connection of the engine it came on, counted from 1."""
+    """Which connection of the engine it came on, counted from 1; those of health checks are not counted."""
 
     def all(self, name: str) -> list[bytes]:
         return [value for key, value in self.headers if key.lower() == name.encode()]
@@ -69,8 +69,6 @@ class Line(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport: asyncio.Transport = transport  # type: ignore[assignment]  # uvloop's are not subclasses
-        self.engine.accepted += 1
-        self.number = self.engine.accepted
         self.engine.lines.append(self)
         self.task = asyncio.ensure_future(self._serve())
         self.arrived = asyncio.Event()
@@ -120,6 +118,9 @@ class Line(asyncio.Protocol):
             assert colon, line
             assert name == name.strip(), line
             headers.append((name, value.strip()))
+        if method == b"POST" and not self.number:
+            self.engine.accepted += 1
+            self.number = self.engine.accepted
         request = Request(method, target, headers, connection=self.number)
         length = request.header("content-length")
         coding = request.header("transfer-encoding")
@@ -149,7 +150,8 @@ class Line(asyncio.Protocol):
         while (request := await self._read_request()) is not None:
             self.served += 1
             talk = Talk(self, request)
-            self.engine.note(talk)
+            if request.method == b"POST":
+                self.engine.note(talk)
             script = self.engine.script_for(request)
             await script(talk)
             if self.transport.is_closing():
@@ -217,6 +219,7 @@ class ScriptedEngine:
         self.talks: list[Talk] = []
         self.lines: list[Line] = []
         self.accepted = 0
+        """Connections that carried a call."""
         self.closed = 0
         self.port = 0
         self._server: asyncio.Server | None = None

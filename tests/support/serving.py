@@ -1,53 +1,62 @@
-"""The gateway's data path under a real uvicorn server, in the test's own event loop."""
+"""The gateway under a real uvicorn server, in the test's own event loop."""
 
 import asyncio
+import functools
 import socket
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gateway.app import create_app
 from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
 from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Plane, build_plane
+from gateway.proxy.protocol import GatewayProtocol, PlaneSource
 from gateway.settings.tree import Settings
 from tests.support.client import Client
+from tests.support.json_type import Json
 from tests.support.waiting import until, within
 
-CARRIERS: Mapping[str, Any] = {"asgi": "httptools"}
+CARRIERS: Mapping[str, Callable[[PlaneSource], Json]] = {
+    "asgi": lambda source: "httptools",
+    "protocol": lambda source: functools.partial(GatewayProtocol, source),
+}
 """What carries exchanges: uvicorn's ``http`` setting by name. Every integration test runs with each."""
 
 
-class Application:
-    """The forwarded paths and nothing else."""
+class DataPath:
+    """The forwarded paths and nothing else: no control plane, no health checks."""
 
-    def __init__(self, plane: Plane) -> None:
-        self.plane = plane
+    def __init__(self, settings: Settings) -> None:
+        self.plane = build_plane(settings, asyncio.get_running_loop(), Meters())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        operation = FORWARDED.get(scope["path"])
-        assert operation is not None, scope["path"]
-        await carry(self.plane, operation, scope, receive, send)
+        await carry(self.plane, FORWARDED[scope["path"]], scope, receive, send)
 
 
 class Serving:
-    """A gateway that serves on a loopback port."""
+    """A gateway that serves on a loopback port: its data path alone, or ``whole``, with everything around it."""
 
-    def __init__(self, settings: Mapping[str, Any], carrier: str) -> None:
+    def __init__(self, settings: Mapping[str, Json], carrier: str, *, whole: bool = False) -> None:
         self.settings = Settings.model_validate(settings)
-        self.meters = Meters()
         self._carrier = carrier
+        self._whole = whole
         self.port = 0
 
     async def start(self) -> None:
-        self.plane = build_plane(self.settings, asyncio.get_running_loop(), self.meters)
+        app: ASGIApp
+        if self._whole:
+            app = application = create_app(self.settings)
+            self._source: PlaneSource = application.gateway
+        else:
+            app = self._source = DataPath(self.settings)
         config = uvicorn.Config(
-            Application(self.plane),
-            http=CARRIERS[self._carrier],
+            app,
+            http=CARRIERS[self._carrier](self._source),
             ws="none",
-            lifespan="off",
+            lifespan="on" if self._whole else "off",
             log_config=None,
             access_log=False,
             server_header=False,
@@ -61,18 +70,29 @@ class Serving:
         self.port = sock.getsockname()[1]
         self._server = server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
-        await server.startup(sockets=[sock])
+        await within(server.startup(sockets=[sock]), what="the start of the gateway")
 
     async def stop(self) -> None:
+        """Ends it without uvicorn's pauses."""
         server = self._server
         for listening in server.servers:
             listening.close()
         for connection in list(server.server_state.connections):
-            connection.transport.abort()
-        await until(lambda: not server.server_state.tasks, what="the end of all requests")
+            if connection.transport is not None:
+                connection.transport.abort()
+        await until(lambda: self.tasks == 0, what="the end of all requests")
+        await within(server.lifespan.shutdown(), what="the end of the gateway")
         self.plane.close()
         pools = [link.pool for link in self.plane.endpoints.values()]
         await until(lambda: sum(pool.open for pool in pools) == 0, what="the end of the engine connections")
+
+    @property
+    def plane(self) -> Plane:
+        return self._source.plane
+
+    @property
+    def meters(self) -> Meters:
+        return self.plane.meters
 
     @property
     def url(self) -> str:
@@ -95,11 +115,10 @@ class Serving:
         return len(self._server.server_state.tasks)
 
     async def settled(self) -> None:
-        """Returns when nothing is in flight any more: gauges exactly 0, no task, no deadline."""
-        await until(lambda: not any(self.in_flight), what=f"gauges at zero ({self.in_flight})")
-        assert all(gauge == 0 for gauge in self.in_flight)
+        """Returns when nothing is in flight any more: every gauge exactly 0, no task left."""
+        await until(lambda: not any(self.in_flight), what="gauges at zero")
         await until(lambda: self.tasks == 0, what="the end of the server's tasks")
-        assert len(self.plane.deadlines) == 0
+        assert set(self.in_flight) <= {0}
 
     def outcomes(self, model: str = "m", engine: str = "e") -> dict[str, int]:
         return self.meters.meter(model, engine).outcomes

@@ -218,8 +218,11 @@ def test_errors_of_any_shape_are_kept(error: bytes, before: int) -> None:
     for part in deltas("a", "b")[:before]:
         into.feed(part)
 
-    assert into.feed(b"data: " + error + b"\n\n" + DONE) == b""
+    assert into.feed(b"data: " + error + b"\n\n") == b""
     assert into.error == error
+    assert into.feed(event(delta("late", model="m"))) == b""
+    assert into.feed(DONE) == b""
+    assert not into.done
 
 
 def test_a_null_error_is_none() -> None:
@@ -307,15 +310,17 @@ def test_a_last_event_without_blank_line_counts() -> None:
 
 def test_what_follows_done_is_dropped() -> None:
     events = deltas("a", model="m")
-    out, _ = run([*events, DONE + event(delta("late")), b"garbage", event(delta("later"))])
+    late = [event(delta("late", model="m")), b"garbage", event(delta("later", model="m"))]
 
-    assert out == b"".join(events) + DONE
+    assert run([*events, DONE, *late])[0] == b"".join(events) + DONE
+    assert run([*events, DONE + late[0], *late[1:]])[0] == b"".join(events) + DONE
 
 
 def test_the_last_usage_counts() -> None:
     first = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
     last = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-    for more in ({}, {"usage": None}):
+    for said in ({}, {"usage": None}):
+        more: dict[str, Json] = dict(said)
         events = [event(delta("a", model="m", usage=first)), event(delta("b", model="m", usage=last))]
         events.append(event(delta(finish="stop", model="m", **more)))
         for parts in ([b"".join(events)], events):
@@ -324,6 +329,8 @@ def test_the_last_usage_counts() -> None:
 
 def test_an_event_without_end_overflows() -> None:
     into = relay()
+    part = b"data: " + b"x" * 6_000_000
+    into.feed(part)
+    into.feed(part)
     with pytest.raises(OverflowError):
-        for _ in range(40):
-            into.feed(b"data: " + b"x" * 1_000_000)
+        into.feed(part)
