@@ -37,6 +37,7 @@ class Endpoint:
     """
 
     __slots__ = (
+        "asked_off",
         "authority",
         "base_path",
         "breaker",
@@ -103,6 +104,7 @@ class Endpoint:
         self.drain_reason = ""
         self.unreachable = False
         self.busy_until = NEVER
+        self.asked_off = False
         self.warm_since = NEVER
         self.warm_limit = UNLIMITED
         self.ceiling = self.limit

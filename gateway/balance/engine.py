@@ -57,7 +57,7 @@ class Engine:
     - The state is DRAINING if it drains, else DOWN if the health checks say so, else EJECTED unless the breaker is
       closed, else UP or UNKNOWN as the checks say. A draining or down endpoint has a closed breaker.
     - An endpoint that leaves the engine keeps its leases; they end as if it were still there.
-    - Slow start and the pause after "full" only change who is asked first: nobody is refused because of them.
+    - Slow start and the pause after "full" only change who is asked first: no first attempt is refused because of them.
     """
 
     __slots__ = ("_orders", "due", "endpoints", "kind", "name", "notice", "ready", "resilience", "version")
@@ -107,11 +107,9 @@ class Engine:
                 states = (EndpointState.EJECTED,)
             case _:
                 assert_never(tier)
-        return [
-            endpoint
-            for endpoint in self.endpoints
-            if endpoint.state in states and endpoint.in_flight < endpoint.limit and endpoint not in tried
-        ]
+        found = [e for e in self.endpoints if e.state in states and e.in_flight < e.limit and e not in tried]
+        # A retry does not go where the engine has asked not to be asked (Retry-After); a first attempt may have to.
+        return [endpoint for endpoint in found if not endpoint.asked_off] if tried else found
 
     def fill(self, endpoint: Endpoint) -> int | None:
         """Note that a lease has reached the ceiling; the breaker's term that the lease counts in, None: in no term."""
@@ -156,6 +154,7 @@ class Engine:
                 self.restate(endpoint, now)
             if endpoint.busy_until <= now:
                 endpoint.busy_until = NEVER
+                endpoint.asked_off = False
             elif endpoint.busy_until < due:
                 due = endpoint.busy_until
             endpoint.extra = extra_load(endpoint.report, now)

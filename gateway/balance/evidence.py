@@ -124,7 +124,10 @@ def _end_trial(engine: Engine, endpoint: Endpoint, now: float, *, good: bool) ->
 def _spare(engine: Engine, endpoint: Endpoint, outcome: Overloaded, now: float) -> None:
     settings = engine.resilience
     asked = settings.busy_pause if outcome.retry_after is None else outcome.retry_after
-    endpoint.busy_until = now + min(max(asked, 0.0), settings.longest_busy_pause)
+    until = now + min(max(asked, 0.0), settings.longest_busy_pause)
+    if until > endpoint.busy_until:
+        endpoint.busy_until = until
+        endpoint.asked_off = outcome.retry_after is not None
     engine.due = min(engine.due, endpoint.busy_until)
 
 

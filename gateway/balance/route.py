@@ -16,7 +16,8 @@ from gateway.balance.policies.policy import Pick, Policy, Rng
 class Unavailable:
     """No endpoint can take the request now. `retry_after`: seconds until it may make sense to come again.
 
-    `no_endpoint`: none serves (down, draining, or none configured). `all_busy`: those that serve are at their limit.
+    `no_endpoint`: none serves (down, draining, or none configured). `all_busy`: those that serve are at their limit,
+    or, for a retry, have asked to be left alone for now.
     `all_tried`: every endpoint that serves has been tried by this request already.
     """
 
@@ -27,11 +28,12 @@ class Unavailable:
 class _Slot:
     """A target within its route: its place in the weighted round and its own chooser."""
 
-    __slots__ = ("credit", "engine", "label", "pick", "target")
+    __slots__ = ("credit", "engine", "label", "pick", "target", "weight")
 
     def __init__(self, target: Target, pick: Pick) -> None:
         self.target = target
         self.engine = target.engine
+        self.weight = target.weight
         self.pick = pick
         self.label = f"{target.engine.name}/{target.model}".encode()
         self.credit = 0.0
@@ -63,15 +65,26 @@ class Route:
 
         `key` is what an affinity policy keeps together; None if the request has none.
         """
-        slot = self._sole
-        if slot is not None and not tried:
-            engine = slot.engine
-            if now >= engine.due:
-                engine.refresh(now)
-            ready = engine.ready
-            if ready:
-                return Lease(slot.pick(ready, key, rng), slot.target)
+        if not tried:
+            slot = self._sole or self._next_ready(key, now)
+            if slot is not None:
+                engine = slot.engine
+                if now >= engine.due:
+                    engine.refresh(now)
+                ready = engine.ready
+                if ready:
+                    return Lease(slot.pick(ready, key, rng), slot.target)
         return self._search(key, now, rng, tried)
+
+    def _next_ready(self, key: bytes | None, now: float) -> _Slot | None:
+        """The target whose turn it is, among those that can take a request without a search."""
+        open_slots = []
+        for slot in self._slots:
+            if now >= slot.engine.due:
+                slot.engine.refresh(now)
+            if slot.engine.ready:
+                open_slots.append(slot)
+        return self._choose(open_slots, key)
 
     def _search(self, key: bytes | None, now: float, rng: Rng, tried: Collection[Endpoint]) -> Lease | Unavailable:
         for slot in self._slots:
@@ -87,45 +100,47 @@ class Route:
         return self._from_tier(Tier.EJECTED, key, rng, tried) or unavailable
 
     def _from_tier(self, tier: Tier, key: bytes | None, rng: Rng, tried: Collection[Endpoint]) -> Lease | None:
-        open_slots = [(slot, found) for slot in self._slots if (found := slot.engine.candidates(tier, tried))]
-        if not open_slots:
+        slot = self._choose([slot for slot in self._slots if slot.engine.candidates(tier, tried)], key)
+        if slot is None:
             return None
-        if len(open_slots) == 1:
-            slot, found = open_slots[0]
-        elif self.policy.sticky_target and key is not None:
-            slot, found = _by_key(open_slots, key)
-        else:
-            slot, found = _by_weight(open_slots)
-        return Lease(slot.pick(found, key, rng), slot.target)
+        return Lease(slot.pick(slot.engine.candidates(tier, tried), key, rng), slot.target)
+
+    def _choose(self, open_slots: list[_Slot], key: bytes | None) -> _Slot | None:
+        if len(open_slots) < 2:
+            return open_slots[0] if open_slots else None
+        if key is not None and self.policy.sticky_target:
+            return _by_key(open_slots, key)
+        return _by_weight(open_slots)
 
     def _unavailable(self, tried: Collection[Endpoint], now: float) -> Unavailable:
         endpoints = [endpoint for slot in self._slots for endpoint in slot.engine.endpoints]
         serving = [endpoint for endpoint in endpoints if endpoint.state in SERVING]
-        if any(endpoint not in tried for endpoint in serving):
-            return Unavailable("all_busy", retry_after=1.0)
+        untried = [endpoint for endpoint in serving if endpoint not in tried]
+        if untried:
+            pauses = [endpoint.busy_until - now for endpoint in untried if endpoint.asked_off]
+            return Unavailable("all_busy", retry_after=max(1.0, min(pauses, default=1.0)))
         if serving:
             return Unavailable("all_tried", retry_after=1.0)
         checks = [endpoint.check.due - now for endpoint in endpoints if endpoint.state is EndpointState.DOWN]
         return Unavailable("no_endpoint", retry_after=min(60.0, max(1.0, min(checks, default=5.0))))
 
 
-def _by_key(open_slots: list[tuple[_Slot, list[Endpoint]]], key: bytes) -> tuple[_Slot, list[Endpoint]]:
+def _by_key(open_slots: list[_Slot], key: bytes) -> _Slot:
     """Weighted rendezvous: a key stays with its target while that has endpoints, and keys spread by weight."""
-    return max(open_slots, key=lambda entry: weighted_score(key, entry[0].label, entry[0].target.weight))
+    return max(open_slots, key=lambda slot: weighted_score(key, slot.label, slot.weight))
 
 
-def _by_weight(open_slots: list[tuple[_Slot, list[Endpoint]]]) -> tuple[_Slot, list[Endpoint]]:
+def _by_weight(open_slots: list[_Slot]) -> _Slot:
     """Smooth weighted turn: everyone earns its weight, the richest pays the sum. Weight 0 serves only when alone."""
     total = 0.0
     best = open_slots[0]
     most = -inf
-    for entry in open_slots:
-        slot = entry[0]
-        weight = slot.target.weight
+    for slot in open_slots:
+        weight = slot.weight
         total += weight
-        slot.credit += weight
-        if weight > 0 and slot.credit > most:
-            most = slot.credit
-            best = entry
-    best[0].credit -= total
+        slot.credit = credit = slot.credit + weight
+        if credit > most and weight > 0:
+            most = credit
+            best = slot
+    best.credit -= total
     return best

@@ -16,7 +16,7 @@ from gateway.balance.outcome import (
     Rejected,
     TimedOut,
 )
-from gateway.balance.route import Route
+from gateway.balance.route import Route, Unavailable
 from tests.unit.gateway.balance.making import NO_SLOW_START, engine, lease, route, trials
 
 
@@ -240,7 +240,7 @@ def test_a_down_endpoint_is_not_even_a_last_resort() -> None:
     chat = route(qwen)
     for now in (0.0, 1.0, 2.0):
         evidence.check_failed(qwen, qwen.endpoints[0], "503", now)
-    assert chat.acquire(None, 2.0, lambda: 0.5).__class__.__name__ == "Unavailable"
+    assert chat.acquire(None, 2.0, lambda: 0.5) == Unavailable("no_endpoint", retry_after=5.0)
 
 
 def test_down_ends_an_ejection_so_that_recovery_starts_afresh() -> None:
@@ -272,6 +272,20 @@ def test_when_all_say_they_are_full_they_are_asked_all_the_same() -> None:
     for endpoint in qwen.endpoints:
         fail(chat, endpoint, 100, 0.0, Overloaded())
     assert picked(chat, 0.5) == set(qwen.endpoints)
+
+
+def test_a_retry_does_not_go_where_the_engine_asked_to_be_left_alone() -> None:
+    """A first attempt does, if there is nobody else; without a Retry-After the pause is only our own guess."""
+    qwen = engine(2)
+    chat = route(qwen)
+    asked, other = qwen.endpoints
+    one, two = (lease(chat, tried=(other,)) for _ in range(2))
+    one.end(Overloaded(4.0), 0.0)
+    two.end(Overloaded(1.0), 1.0)
+    assert chat.acquire(None, 1.0, lambda: 0.5, (other,)) == Unavailable("all_busy", retry_after=3.0)
+    assert lease(chat, 4.0, tried=(other,)).endpoint is asked
+    fail(chat, other, 1, 5.0, Overloaded())
+    assert lease(chat, 5.0, tried=(asked,)).endpoint is other
 
 
 def test_the_sweep_ejects_one_that_fails_while_its_peers_do_not_and_never_more_than_half() -> None:
