@@ -392,19 +392,20 @@ FORMATS: Final[tuple[Format, ...]] = (
             ),
         ),
     ),
-    Format("guided", "any model under `required` or a named tool", (), turn_ends=_S),
+    Format("guided", "any model under `required` or a named tool", _HERMES, turn_ends=_S),
 )
 
 _THINK: Final = ("<think>", "</think>")
+_LEADS: Final = (_THINK,)
 REASONINGS: Final[tuple[Reasoning, ...]] = (
     Reasoning("think", (_THINK,)),
     Reasoning("seed", (("<seed:think>", "</seed:think>"), _THINK)),
     Reasoning("mistral", (("[THINK]", "[/THINK]"), _THINK)),
-    Reasoning("gemma", (("<|channel>thought\n", "<channel|>"), ("<|channel>thought", "<channel|>")), anywhere=True),
-    Reasoning("cohere", (("<|START_THINKING|>", "<|END_THINKING|>"),), anywhere=True),
-    Reasoning("kimi_k3", (("<|open|>think<|sep|>", "<|close|>think<|sep|>"),), anywhere=True),
+    Reasoning("gemma", (("<|channel>thought\n", "<channel|>"), ("<|channel>thought", "<channel|>")), leads=_LEADS, anywhere=True),
+    Reasoning("cohere", (("<|START_THINKING|>", "<|END_THINKING|>"),), leads=_LEADS, anywhere=True),
+    Reasoning("kimi_k3", (("<|open|>think<|sep|>", "<|close|>think<|sep|>"),), leads=_LEADS, anywhere=True),
     Reasoning("minimax_m3", (("<mm:think>", "</mm:think>"), _THINK)),
-    Reasoning("apertus", (("<|inner_prefix|>", "<|inner_suffix|>"),), anywhere=True),
+    Reasoning("apertus", (("<|inner_prefix|>", "<|inner_suffix|>"),), leads=_LEADS, anywhere=True),
     Reasoning(
         "granite",
         (

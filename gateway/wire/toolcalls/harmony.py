@@ -25,7 +25,11 @@ _RECIPIENT: Final = re.compile(r"\bto=([^\s<]+)")
 _CHANNEL: Final = re.compile(r"<\|channel\|>\s*([a-z_]+)")
 _NOBODY: Final = frozenset({"assistant", "user", "system", "developer", "all"})
 _MAX_HEADER: Final = 1024
-_STRIPPED_LEAD: Final = marks("analysis", "commentary to=functions.", "assistantcommentary to=functions.")
+_LEAD: Final = marks(
+    " to=", "to=", "analysis<|message|>", "commentary<|message|>", "final<|message|>",
+    "analysis", "commentary to=functions.", "assistantcommentary to=functions.",
+)  # fmt: skip
+"""What an answer may begin with if its first special tokens were in the prompt, or were all removed."""
 _STRIPPED: Final = marks(
     "assistantfinal", "assistantanalysis", "assistantcommentary to=functions.", "assistantcommentary"
 )
@@ -60,7 +64,7 @@ class HarmonyMachine(Machine):
         if self._setting.starts_in_reasoning:
             yield from self._body(self._thoughts)
         else:
-            yield from self._lead_stripped()
+            yield from self._first()
         while True:
             content = self.sink.content
             word = yield from self.cursor.until(_OUTSIDE, content.write)
@@ -73,6 +77,11 @@ class HarmonyMachine(Machine):
                 yield from self._body(content)
             else:
                 content.turn_end(word)
+
+    @property
+    def after_markup(self) -> bool:
+        """Between messages there is nothing but headers."""
+        return self.sink.content.at_edge
 
     @property
     def _thoughts(self) -> Channel:
@@ -177,13 +186,17 @@ class HarmonyMachine(Machine):
                 return
             channel.turn_end(word)
 
-    def _lead_stripped(self) -> Pull[None]:
-        """An answer whose special tokens were removed begins with the bare name of its channel."""
+    def _first(self) -> Pull[None]:
+        """The beginning of the answer: a header whose opener was in the prompt, or the bare name of a channel."""
         cursor = self.cursor
-        word = yield from cursor.lit(_STRIPPED_LEAD)
+        word = yield from cursor.lit(_LEAD)
         if not word:
             return
-        if word == "analysis":
+        if word.endswith("to=") and "commentary" not in word:
+            yield from self._message(word)
+        elif word.endswith("<|message|>"):
+            yield from self._deliver(_Header(word.removesuffix("<|message|>"), ""), word)
+        elif word == "analysis":
             char = yield from cursor.peek()
             if not (char.isupper() or char in ("'", '"')):
                 self.sink.content.write(word)

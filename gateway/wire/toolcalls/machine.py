@@ -52,10 +52,11 @@ class Machine(Reader):
         grammars = form.grammars
         self._closers = tuple(word for grammar in grammars for word in (*grammar.closes, *grammar.item_closes))
         family = setting.reasoning
-        self._fences = dict(family.pairs) if family else {}
+        self._fences = dict((*family.pairs, *family.leads)) if family else {}
         self._transparent = (*form.transparent, *(family.transparent if family else ()))
         self._turn_ends = (*COMMON_TURN_ENDS, *form.turn_ends)
-        anywhere = tuple(self._fences) if family and family.anywhere else ()
+        anywhere = tuple(opener for opener, _ in family.pairs) if family and family.anywhere else ()
+        self._leads: Final = marks(*self._fences, *self._fences.values(), *self._transparent)
         words = (*self._openers, *self._transparent, *self._turn_ends, *form.restarts, *anywhere)
         self._words: Final = marks(*words)
         self._words_and_closers: Final = marks(*words, *self._closers)
@@ -104,9 +105,9 @@ class Machine(Reader):
 
     def _drop(self, word: str) -> Pull[None]:
         """Markup around the answer: it goes, with the newline that belongs to it."""
-        if word.startswith(("</", "<|END", "<|close")):
-            return
-        yield from self.cursor.lit(_NEWLINE)
+        self.sink.content.edge()
+        if not word.startswith(("</", "<|END", "<|close")):
+            yield from self.cursor.lit(_NEWLINE)
 
     def _lead(self) -> Pull[None]:
         """The start of the answer, where reasoning, guided JSON and calls without markup may stand."""
@@ -114,11 +115,13 @@ class Machine(Reader):
         while True:
             if space := (yield from self.cursor.spaces()):
                 content.write(space)
-            if word := (yield from self.cursor.lit(marks(*self._fences, *self._transparent))):
+            if word := (yield from self.cursor.lit(self._leads)):
                 if word in self._fences:
                     yield from self._reasoning((self._fences[word],))
-                else:
+                elif word in self._transparent:
                     yield from self._drop(word)
+                else:
+                    self.sink.repair("stray_reasoning_end")
                 continue
             if self._setting.guided and (yield from self._guided()):
                 return
@@ -128,37 +131,37 @@ class Machine(Reader):
             return
 
     def _guided(self) -> Pull[bool]:
-        char = yield from self.cursor.peek()
-        if char not in ("{", "[", "`"):
+        if (yield from self.cursor.peek()) not in ("{", "[", "`"):
             return False
-        self.cursor.mark()
-        before = self.sink.count
-        try:
-            yield from guided.read(self, self._setting.forced)
-        except MismatchError as error:
-            self._stop(error, before)
-        if self.sink.count == before:
+        if not (yield from self._tried(guided.read(self, self._setting.forced), "")):
             return False
         yield from guided.rest(self)
         self._owed = True
         return True
 
     def _bare_calls(self, grammar: Grammar) -> Pull[bool]:
-        char = yield from self.cursor.peek()
-        if not _begins(grammar, char):
+        if not _begins(grammar, (yield from self.cursor.peek())):
             return False
-        self.cursor.mark()
-        before = self.sink.count
         self.only_offered = True
-        try:
-            yield from self._section(grammar, "")
-        except MismatchError as error:
-            self._stop(error, before)
+        self._owed = yield from self._tried(self._section(grammar, ""), "")
         self.only_offered = False
-        if self.sink.count == before:
-            return False
-        self._owed = True
-        return True
+        return self._owed
+
+    def _tried(self, reading: Pull[None], word: str) -> Pull[bool]:
+        """Reads something that may turn out not to be there. Returns whether a call came out."""
+        sink = self.sink
+        self.cursor.mark(word)
+        before, repairs = sink.count, dict(sink.repairs)
+        self._owed = False
+        try:
+            yield from reading
+        except MismatchError as error:
+            self._owed = self._stop(error, before)
+        if sink.count > before:
+            return True
+        sink.repairs.clear()
+        sink.repairs.update(repairs)
+        return False
 
     def attempt(self, grammar: Grammar, word: str, channel: Channel) -> Pull[bool]:
         """Tries to read calls after an opener; without any, the opener's first character is text of `channel`.
@@ -166,22 +169,12 @@ class Machine(Reader):
         Returns:
             Whether a call came out.
         """
-        self.cursor.mark(word)
-        before = self.sink.count
-        repairs = dict(self.sink.repairs)
         self.only_offered = grammar.only_offered or (bool(grammar.opens) and word not in grammar.opens)
-        try:
-            yield from self._section(grammar, word)
-            self._owed = False
-        except MismatchError as error:
-            self._owed = self._stop(error, before)
+        found = yield from self._tried(self._section(grammar, word), word)
         self.only_offered = False
-        if self.sink.count > before:
-            return True
-        self.sink.repairs.clear()
-        self.sink.repairs.update(repairs)
-        channel.write(self.cursor.take(self.cursor.pos + 1))
-        return False
+        if not found:
+            channel.write(self.cursor.take(self.cursor.pos + 1))
+        return found
 
     def _stop(self, error: MismatchError, before: int) -> bool:
         """Ends an attempt that failed somewhere. Returns whether closers may still come that belong to it."""

@@ -38,12 +38,17 @@ class Reader:
         """No more text comes; `reason` is `length` or `stop`."""
         self.reason = reason
         self.cursor.eof = True
-        self.cursor.drops_tail = self.cut and self.after_call
+        self.cursor.drops_tail = self.cut and self.after_markup
 
     @property
     def after_call(self) -> bool:
         """Whether nothing but whitespace was said since the last call."""
         return self.sink.count > 0 and not self.sink.open and self.sink.content.at_edge
+
+    @property
+    def after_markup(self) -> bool:
+        """Whether the beginning of a marker at the end of the text is surely one."""
+        return self.after_call
 
     @property
     def cut(self) -> bool:

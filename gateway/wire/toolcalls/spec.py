@@ -183,12 +183,14 @@ class Reasoning:
     Args:
         name: what configuration calls it.
         pairs: (opener, closer); text openers count at the start of the answer only.
+        leads: further pairs, which count at the start of the answer only.
         anywhere: the openers are special tokens and count wherever they stand.
         transparent: markup around the answer that is dropped.
     """
 
     name: str
     pairs: tuple[tuple[str, str], ...]
+    leads: tuple[tuple[str, str], ...] = ()
     anywhere: bool = False
     transparent: tuple[str, ...] = ()
 

@@ -65,7 +65,7 @@ def _name(reader: Reader, grammar: Grammar) -> Pull[str]:
         if grammar.at_start and not _may_be_offered(reader, grammar, bare):
             raise MismatchError
 
-    end = yield from reader.cursor.until(ends, collect)
+    end = yield from reader.cursor.until(ends, collect, tail=False)
     if not end:
         raise CutError
     if end in grammar.head.stops:

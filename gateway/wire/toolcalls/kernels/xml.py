@@ -65,7 +65,7 @@ def head(reader: Reader, tag: Head, shape: re.Pattern[str]) -> Pull[str]:
         if len(raw) > _MAX_HEAD or not (_IN_TAG if tag.attribute else shape).fullmatch(raw):
             raise MismatchError
 
-    end = yield from reader.cursor.until(marks(*tag.ends, *tag.stops), collect)
+    end = yield from reader.cursor.until(marks(*tag.ends, *tag.stops), collect, tail=False)
     if not end:
         raise CutError
     if end in tag.stops:
@@ -173,6 +173,8 @@ class Item:
         if grammar.value_opens:
             yield from reader.cursor.spaces()
             if not (yield from reader.cursor.lit(marks(*grammar.value_opens))):
+                if reader.cursor.dangling(marks(*grammar.value_opens)):
+                    raise CutError
                 reader.sink.repair("missing_value_opener")
         if not self._begun:
             reader.begin(self._name)
@@ -210,7 +212,7 @@ class Item:
                     cursor.unread(word)
                     self._reader.sink.repair("missing_value_closer")
             if over:
-                value.end()
+                value.end(forgotten=word not in grammar.param_closes)
                 return
             value.write(word)
 
@@ -272,15 +274,15 @@ class Value:
         text = self._newline + text
         self._newline = ""
         self.at_line_start = text.endswith("\n")
-        if self._trims and text[-1:] in ("\r", "\n"):
+        if text[-1:] in ("\r", "\n"):
             keep = 2 if text.endswith("\r\n") else 1
             text, self._newline = text[:-keep], text[-keep:]
         if text:
             self._add(text)
 
-    def end(self) -> None:
-        """The value is whole."""
-        if self._newline and not self._newline.endswith("\n"):
+    def end(self, *, forgotten: bool = False) -> None:
+        """The value is whole; `forgotten`: it lacks its closer, so a newline belongs to the next tag."""
+        if not (self._trims or forgotten) or not self._newline.endswith("\n"):
             self._add(self._newline)
         if self._whole:
             self._emit(coerced("".join(self._parts), self._kinds))
