@@ -6,10 +6,10 @@ wheel of deadlines, and the plane in force.
 
 import asyncio
 import contextlib
+import math
 import os
 import time
 from collections.abc import AsyncIterator
-from typing import Final
 
 import structlog
 from fastapi import FastAPI
@@ -23,19 +23,18 @@ from gateway.background.fetch import Fetch
 from gateway.background.prober import Prober
 from gateway.balance.endpoint import StateChange
 from gateway.balance.engine import SERVING
-from gateway.errors import ApiError, EngineUnavailable, StreamInterrupted
+from gateway.errors import ApiError
 from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
 from gateway.proxy.deadlines import Deadlines
 from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Ids, Plane, build_plane
+from gateway.proxy.verdicts import going_away
 from gateway.settings.tree import Settings
 from gateway.wire.headers import REQUEST_ID, clean_request_id
 from gateway.wire.sse import with_data
 
 _log = structlog.get_logger()
-
-GOING_AWAY: Final = "The gateway is shutting down."
 
 
 class Gateway:
@@ -125,35 +124,36 @@ class Application:
             await carry(self.gateway.plane, operation, scope, receive, send)
         except asyncio.CancelledError:
             # The server waits no longer. Whoever still listens is told, and the server then closes the connection.
-            await _last_words(send, EngineUnavailable(GOING_AWAY, code="shutting_down", should_retry=True))
+            await _last_words(scope, send, going_away())
         except Exception:
-            await _last_words(send, internal_error())
+            await _last_words(scope, send, internal_error())
             raise
 
 
-async def _last_words(send: Send, error: ApiError) -> None:
+async def _last_words(scope: Scope, send: Send, error: ApiError) -> None:
     """Ends an answer, begun or not, with an error; what has begun stays incomplete."""
+    headers = [(b"content-type", b"application/json"), (REQUEST_ID, _request_id(scope)), (b"connection", b"close")]
+    if error.retry_after is not None:
+        headers.append((b"retry-after", b"%d" % math.ceil(error.retry_after)))
     try:
-        await send(
-            {
-                "type": "http.response.start",
-                "status": error.status,
-                "headers": [(b"content-type", b"application/json"), (b"connection", b"close")],
-            }
-        )
+        await send({"type": "http.response.start", "status": error.status, "headers": headers})
     except RuntimeError:
-        interrupted = StreamInterrupted(error.message)
         with contextlib.suppress(RuntimeError):
-            await send({"type": "http.response.body", "body": with_data(interrupted.body()), "more_body": True})
+            await send({"type": "http.response.body", "body": with_data(error.body()), "more_body": True})
     else:
         await send({"type": "http.response.body", "body": error.body()})
+
+
+def _request_id(scope: Scope) -> bytes:
+    """The client's id if it is clean, else a new one."""
+    given = next((value for name, value in scope["headers"] if name == REQUEST_ID), None)
+    return clean_request_id(given) or os.urandom(12).hex().encode()
 
 
 async def _answer_named(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Adds to an answer of the control plane the headers that every answer has; the id also names log lines."""
     started = time.perf_counter()
-    given = next((value for name, value in scope["headers"] if name == REQUEST_ID), b"")
-    request_id = clean_request_id(given) or os.urandom(12).hex().encode()
+    request_id = _request_id(scope)
 
     async def send_named(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -23,7 +23,7 @@ def error_response(error: ApiError) -> Response:
     return Response(error.body(), error.status, media_type="application/json")
 
 
-def _http_error(_request: Request, raised: Exception) -> Response:
+async def _http_error(_request: Request, raised: Exception) -> Response:
     status = raised.status_code if isinstance(raised, HTTPException) else 500
     error: ApiError
     if status == 404:
@@ -41,11 +41,11 @@ def _http_error(_request: Request, raised: Exception) -> Response:
     return response
 
 
-def _api_error(_request: Request, raised: Exception) -> Response:
+async def _api_error(_request: Request, raised: Exception) -> Response:
     return error_response(raised if isinstance(raised, ApiError) else internal_error())
 
 
-def _invalid(_request: Request, raised: Exception) -> Response:
+async def _invalid(_request: Request, raised: Exception) -> Response:
     where, what = None, "The request is not valid."
     if isinstance(raised, RequestValidationError) and raised.errors():
         first = raised.errors()[0]
@@ -56,7 +56,7 @@ def _invalid(_request: Request, raised: Exception) -> Response:
     return error_response(error)
 
 
-def _unexpected(_request: Request, _raised: Exception) -> Response:
+async def _unexpected(_request: Request, _raised: Exception) -> Response:
     return error_response(internal_error())
 
 

@@ -1,6 +1,7 @@
 """`turnout serve`."""
 
 import asyncio
+import functools
 import math
 import os
 import signal
@@ -8,20 +9,21 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Final, Protocol, runtime_checkable
+from typing import Annotated, Any, Final, Protocol, runtime_checkable
 
 import structlog
 import typer
 import uvicorn
-from pydantic import ValidationError
 
 from gateway import logs
 from gateway.app import Application, create_app
-from gateway.cli.report import read_settings
-from gateway.settings import Server, Settings
+from gateway.cli.report import read_settings, show_problems
+from gateway.proxy.protocol import GatewayProtocol
+from gateway.settings import ConfigErrors, Server, Settings
 
 BACKLOG: Final = 4096
 """Connections that the kernel keeps while the loop is busy."""
@@ -36,6 +38,13 @@ ONE_KEYSTROKE: Final = 0.5
 """Seconds in which several interrupts count as one: `make` and shells pass on a Ctrl-C that everyone has seen."""
 
 _log = structlog.get_logger()
+
+
+class Carrier(StrEnum):
+    """Who carries calls on their way through. Both do the same; the protocol costs less."""
+
+    PROTOCOL = "protocol"
+    ASGI = "asgi"
 
 
 @runtime_checkable
@@ -133,17 +142,21 @@ def serve(
         list[str] | None,
         typer.Option(metavar="KIND=URL", help="An engine, instead of a file; its models are discovered. Repeatable."),
     ] = None,
+    carrier: Annotated[
+        Carrier, typer.Option(help="How calls are carried: inside the HTTP protocol, or as an ASGI application.")
+    ] = Carrier.PROTOCOL,
 ) -> None:
     """Serve the models of a configuration file, or of engines named here."""
     settings, config_hash = _settings(config, engine or [])
     given = {"host": host, "port": port, "workers": workers}
     server = settings.server.model_copy(update={key: value for key, value in given.items() if value is not None})
     settings = settings.model_copy(update={"server": server})
-    logs.configure(sys.stderr)
     sockets = bind(server)
+    logs.configure(sys.stderr)
     application = create_app(settings, config_hash=config_hash)
-    running = server_for(application, server, lambda url: typer.echo(f"turnout: listening on {url}"))
+    running = server_for(application, server, lambda url: typer.echo(f"turnout: listening on {url}"), carrier)
     running.run(sockets)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end is near; one more Ctrl-C must not spoil the exit code
     if running.crashed:
         raise typer.Exit(1)
 
@@ -154,13 +167,11 @@ def _settings(config: Path | None, engines: Sequence[str]) -> tuple[Settings, st
         return loaded.settings, loaded.text_hash
     if config is not None:
         raise typer.BadParameter("give --config or --engine, not both")
-    pairs = [_kind_and_url(text) for text in engines]
     try:
-        return Settings.from_engines(pairs), ""
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        what = str(first.get("ctx", {}).get("error", first["msg"]))
-        raise typer.BadParameter(f"{what}; such as --engine vllm=http://127.0.0.1:8000") from None
+        return Settings.from_engines(map(_kind_and_url, engines)), ""
+    except ConfigErrors as errors:
+        show_problems(errors)
+        raise typer.Exit(2) from None
 
 
 def _kind_and_url(text: str) -> tuple[str, str]:
@@ -204,15 +215,19 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def server_for(application: Application, server: Server, told: Callable[[str], None]) -> GatewayServer:
+def server_for(
+    application: Application, server: Server, told: Callable[[str], None], carrier: Carrier = Carrier.PROTOCOL
+) -> GatewayServer:
     """A server, ready to `run` or `serve` on sockets."""
     missing = [name for name in ("uvloop", "httptools") if find_spec(name) is None]
     if missing:
         raise typer.TyperException(f"{' and '.join(missing)} must be installed: the gateway does not run without")
+    # uvicorn calls what it takes for a class; its annotation knows only classes.
+    http: Any = functools.partial(GatewayProtocol, application.gateway)
     config = uvicorn.Config(
         application,
         loop="uvloop",
-        http="httptools",
+        http=http if carrier is Carrier.PROTOCOL else "httptools",
         ws="none",
         lifespan="on",
         backlog=BACKLOG,

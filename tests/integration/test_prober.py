@@ -1,0 +1,161 @@
+"""Active health checks against engines on real sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+import pytest
+from structlog.testing import capture_logs
+
+from engines.profile import EngineKind
+from gateway.app import log_change
+from gateway.background.fetch import Fetch, NoAnswer
+from gateway.background.prober import Prober
+from gateway.balance.endpoint import EndpointState
+from gateway.metrics import Meters
+from gateway.proxy.plane import Plane, build_plane
+from gateway.settings.tree import Settings
+from tests.support.json_type import Json
+from tests.support.scripted import ScriptedEngine, Talk, hang_up, packets, reply, reset, silent, whole
+from tests.support.waiting import until
+
+Engines = Callable[[], Awaitable[ScriptedEngine]]
+
+
+@dataclass(slots=True)
+class Watched:
+    """A plane with one engine `e`, and a prober that checks it when told to."""
+
+    plane: Plane
+    prober: Prober
+
+    async def check(self, times: int = 1, endpoint: int = 0) -> EndpointState:
+        link = self.plane.engines["e"]
+        target = link.engine.endpoints[endpoint]
+        for _ in range(times):
+            await self.prober.check(self.plane, "e", link, target)
+        return target.state
+
+    @property
+    def reason(self) -> str:
+        return self.plane.engines["e"].engine.endpoints[0].reason
+
+
+Watch = Callable[..., Watched]
+
+
+@pytest.fixture
+async def watch() -> AsyncIterator[Watch]:
+    """Makes watched planes."""
+    fetch = Fetch()
+
+    def make(*urls: str, kind: str = "vllm", model: str = "m", **engine: Json) -> Watched:
+        settings = Settings.model_validate(
+            {
+                "engines": {"e": {"kind": kind, "urls": list(urls), **engine}},
+                "models": {"m": {"engine": "e", "model": model}},
+            }
+        )
+        plane = build_plane(settings, asyncio.get_running_loop(), Meters(), notice=log_change)
+        return Watched(plane, Prober(lambda: plane, fetch))
+
+    yield make
+    await fetch.close()
+
+
+@pytest.mark.parametrize("kind", list(EngineKind))
+async def test_a_healthy_engine_is_up_after_one_check(watch: Watch, engine: ScriptedEngine, kind: str) -> None:
+    engine.otherwise = reply(b"", status=200)
+
+    assert await watch(engine.url, kind=kind).check() is EndpointState.UP
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (reply(b"", status=503), "it is not ready (status 503)"),
+        (reply(b"", status=500), "status 500"),
+        (reply(b"<html>", status=404), "status 404"),
+        (hang_up, "no HTTP answer"),
+        (reset, "no HTTP answer"),
+        (packets(b"SSH-2.0-OpenSSH_9\r\n", fin=True), "no HTTP answer"),
+    ],
+)
+async def test_three_bad_answers_take_an_endpoint_out_and_two_good_ones_bring_it_back(
+    watch: Watch, engine: ScriptedEngine, script: Callable[..., Awaitable[None]], why: str
+) -> None:
+    watched = watch(engine.url)
+    assert await watched.check() is EndpointState.UP
+    engine.on("/health", script)
+    assert await watched.check(2) is EndpointState.UP
+    assert await watched.check() is EndpointState.DOWN
+    assert why in watched.reason
+    assert engine.url not in watched.reason
+    engine.on("/health", reply(b""))
+    assert await watched.check() is EndpointState.DOWN
+    assert await watched.check() is EndpointState.UP
+
+
+async def test_an_engine_that_is_not_there_is_down(watch: Watch, engine: ScriptedEngine) -> None:
+    await engine.stop()
+    watched = watch(engine.url)
+
+    assert await watched.check(3) is EndpointState.DOWN
+    assert watched.reason == "nobody listens at its address"
+
+
+async def test_an_engine_that_does_not_answer_in_two_seconds_fails_its_check(engine: ScriptedEngine) -> None:
+    engine.on("/health", silent)
+    fetch = Fetch()
+    settings = Settings.from_engines([("vllm", engine.url)])
+    plane = build_plane(settings, asyncio.get_running_loop(), Meters())
+    found = await fetch.get(next(iter(plane.endpoints)), "/health")
+    await fetch.close()
+
+    assert found == NoAnswer("no answer within 2 s")
+
+
+async def test_an_answer_without_end_is_none(watch: Watch, engine: ScriptedEngine) -> None:
+    engine.on("/health", reply(b"x" * (5 * 2**20)))
+
+    assert await watch(engine.url).check(3) is EndpointState.DOWN
+
+
+async def test_a_path_of_ones_own_may_give_any_success(watch: Watch, engine: ScriptedEngine) -> None:
+    """The key goes with it, since the path may be guarded."""
+    seen: list[Talk] = []
+
+    async def ready(talk: Talk) -> None:
+        seen.append(talk)
+        await talk.send(whole(b"", status=204))
+
+    engine.on("/ready", ready)
+    watched = watch(engine.url, health={"path": "/ready"}, api_key="sk-own")
+
+    assert await watched.check() is EndpointState.UP
+    assert [talk.request.header("authorization") for talk in seen] == [b"Bearer sk-own"]
+
+
+async def test_everyone_is_checked_and_told_about_once(watch: Watch, engines: Engines) -> None:
+    """The version is read; a model that an engine does not list is named once; no line holds the key."""
+    healthy, broken = await engines(), await engines()
+    healthy.on("/version", reply({"version": "0.32.0"}))
+    healthy.on("/v1/models", reply({"data": [{"id": "other"}, {"id": "third"}]}))
+    await broken.stop()
+    watched = watch(healthy.url, broken.url, model="org/m", api_key="sk-own")
+    first, second = watched.plane.engines["e"].engine.endpoints
+    with capture_logs() as logs:
+        task = asyncio.create_task(watched.prober.run())
+        await until(lambda: second.state is EndpointState.DOWN, what="the verdict")
+        await until(lambda: watched.plane.engines["e"].engine.version == "0.32.0", what="the version")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    assert first.state is EndpointState.UP
+    assert [(line["event"], line["log_level"]) for line in logs if "endpoint" in line] == [
+        ("endpoint is up", "info"),
+        ("endpoint is down", "warning"),
+    ]
+    missing = [line for line in logs if line["event"] == "the engine does not list the model"]
+    assert [(line["model"], line["listed"]) for line in missing] == [("org/m", "other, third")]
+    assert "sk-own" not in str(logs)
