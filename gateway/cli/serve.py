@@ -1,7 +1,6 @@
 """`turnout serve`."""
 
 import asyncio
-import functools
 import math
 import os
 import signal
@@ -22,7 +21,7 @@ import uvicorn
 from gateway import logs
 from gateway.app import Application, create_app
 from gateway.cli.report import read_settings, show_problems
-from gateway.proxy.protocol import GatewayProtocol
+from gateway.proxy.protocol import protocol_of
 from gateway.settings import ConfigErrors, Server, Settings
 
 BACKLOG: Final = 4096
@@ -223,7 +222,7 @@ def server_for(
     if missing:
         raise typer.TyperException(f"{' and '.join(missing)} must be installed: the gateway does not run without")
     # uvicorn calls what it takes for a class; its annotation knows only classes.
-    http: Any = functools.partial(GatewayProtocol, application.gateway)
+    http: Any = protocol_of(application.gateway)
     config = uvicorn.Config(
         application,
         loop="uvloop",

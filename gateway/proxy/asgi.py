@@ -14,7 +14,6 @@ from starlette.types import Message, Receive, Scope, Send
 from engines.profile import Operation
 from gateway.errors import ApiError
 from gateway.proxy import replies
-from gateway.proxy.downstream import Inbound
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.inbound import read_headers, too_large
 from gateway.proxy.plane import Plane
@@ -33,12 +32,13 @@ class ClientLeft(Exception):
 async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Receive, send: Send) -> None:
     """Serves one request to a forwarded path."""
     carrier = AsgiCarrier(plane, send)
+    inbound = read_headers(plane, operation, scope["headers"])
     try:
-        inbound, body = await read_request(plane, operation, scope, receive)
+        body = await read_body(plane, scope, receive)
     except ClientLeft:
         return
     except ApiError as error:
-        headers = replies.block(replies.JSON, plane.ids(), 0.0, replies.error_lines(error))
+        headers = replies.refusal(error, inbound.request_id or plane.ids(), inbound.echo)
         carrier.respond(error.status, headers, error.body())
         await carrier.flush()
         return
@@ -47,17 +47,12 @@ async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Recei
     await carrier.run(receive)
 
 
-async def read_request(plane: Plane, operation: Operation, scope: Scope, receive: Receive) -> tuple[Inbound, bytes]:
-    """What the request's headers say, and its body. Raises BodyTooLarge as soon as it is known, InvalidRequest, ClientLeft."""
+async def read_body(plane: Plane, scope: Scope, receive: Receive) -> bytes:
+    """The whole body. Raises BodyTooLarge as soon as it is known, ClientLeft."""
     limit = plane.settings.server.max_body
     for name, value in scope["headers"]:
         if name == b"content-length" and int(value) > limit:
             raise too_large(limit)
-    inbound = read_headers(plane, operation, scope["headers"])
-    return inbound, await _read_body(receive, limit)
-
-
-async def _read_body(receive: Receive, limit: int) -> bytes:
     message = await receive()
     if message["type"] == "http.disconnect":
         raise ClientLeft

@@ -15,13 +15,15 @@ class Inbound:
     """What a request's head says that an exchange must know. Never changed once it is made: requests may share it.
 
     ``request_id`` is the client's, already found clean, or None. ``forward`` holds header lines for the engine.
-    ``echo`` holds header lines that every answer to this request carries (CORS).
+    ``echo`` holds header lines that every answer to this request carries (CORS). ``compressed``: the body is not the
+    JSON itself.
     """
 
     operation: Operation
     request_id: bytes | None = None
     forward: bytes = b""
     echo: bytes = b""
+    compressed: bool = False
 
 
 class Downstream(Protocol):

@@ -28,7 +28,7 @@ from gateway.balance.outcome import (
     label,
 )
 from gateway.balance.route import Unavailable
-from gateway.errors import ApiError, ModelNotFound
+from gateway.errors import ApiError, InvalidRequest, ModelNotFound
 from gateway.proxy import replies, verdicts
 from gateway.proxy.attempt import Attempt
 from gateway.proxy.downstream import Downstream, Inbound
@@ -90,6 +90,10 @@ class Exchange:
     def begin(self) -> None:
         """Starts to serve; every error ends up as an answer."""
         try:
+            if self._inbound.compressed:  # nothing on the way could read the model's name
+                raise InvalidRequest(
+                    "Compressed request bodies are not taken; send plain JSON.", code="invalid_encoding"
+                )
             self._call = call = parse_call(self._inbound.operation, self._body)
             asked = self._plane.asked.get(call.model)
             if asked is None:
@@ -163,7 +167,7 @@ class Exchange:
         self._attempt = attempt = Attempt(plane, self, call, asked, lease, destination, sent, own_id)
         self._total = total = self.started + destination.total
         first_token = now + destination.first_token
-        plane.deadlines.put(self, first_token if first_token < total else total)
+        plane.deadlines.put(self, min(total, first_token))
         attempt.send(self._inbound.forward, now)
 
     def on_failure(self, outcome: Outcome, error: ApiError) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from engines.profile import Operation
-from gateway.errors import BodyTooLarge, InvalidRequest
+from gateway.errors import BodyTooLarge
 from gateway.proxy.downstream import Inbound
 from gateway.proxy.plane import Plane
 from gateway.wire.cors import cors_lines
@@ -13,10 +13,7 @@ _OF_INTEREST = frozenset({REQUEST_ID, b"origin", b"content-encoding"}) | FORWARD
 
 
 def read_headers(plane: Plane, operation: Operation, headers: Iterable[tuple[bytes, bytes]]) -> Inbound:
-    """What the headers say. Names are lower case.
-
-    Raises InvalidRequest for a compressed body: nothing on the way could read the model's name.
-    """
+    """What the headers say. Names are lower case."""
     inbound = Inbound(operation)
     for name, value in headers:
         if name not in _OF_INTEREST:
@@ -26,10 +23,7 @@ def read_headers(plane: Plane, operation: Operation, headers: Iterable[tuple[byt
         elif name == b"origin":
             inbound.echo = cors_lines(value, plane.origins)
         elif name == b"content-encoding":
-            if value.lower() != b"identity":
-                raise InvalidRequest(
-                    "Compressed request bodies are not taken; send plain JSON.", code="invalid_encoding"
-                )
+            inbound.compressed = value.lower() != b"identity"
         elif forwardable(value):
             inbound.forward += b"%s: %s\r\n" % (name, value)
     return inbound

@@ -17,6 +17,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from engines.profile import Operation
 from gateway.errors import ApiError, RequestTimeout
 from gateway.proxy import replies
 from gateway.proxy.downstream import Inbound
@@ -54,12 +55,34 @@ LOOK_EVERY: Final = 5.0
 """Seconds between two looks at a connection's age."""
 
 
+_UNREAD: Final = Inbound(Operation.CHAT)
+"""Stands for a head that could not be read."""
+
+
 class PlaneSource(Protocol):
     """Who knows the configuration in force."""
 
     @property
     def plane(self) -> Plane:
         """The plane for new requests."""
+
+
+def protocol_of(source: PlaneSource) -> type[asyncio.Protocol]:
+    """The class to give to uvicorn as ``http``: `GatewayProtocol` for one gateway."""
+
+    class BoundProtocol(GatewayProtocol):
+        __slots__ = ()
+
+        def __init__(
+            self,
+            config: Config,
+            server_state: ServerState,
+            app_state: dict[str, Any],
+            _loop: asyncio.AbstractEventLoop | None = None,
+        ) -> None:
+            super().__init__(source, config, server_state, app_state, _loop)
+
+    return BoundProtocol
 
 
 class State(Enum):
@@ -252,7 +275,7 @@ class GatewayProtocol(asyncio.Protocol):
             length = self._read_head(block, plane)
         self._buffer = b""
         rest = data[end + 4 :]
-        if len(rest) == length:
+        if len(rest) == length and length <= plane.settings.server.max_body:
             self._serve(rest)
         else:
             self._begin_body(plane, length, rest)
@@ -273,9 +296,9 @@ class GatewayProtocol(asyncio.Protocol):
         self._buffer = data
 
     def _begin_body(self, plane: Plane, length: int | None, rest: bytes) -> None:
+        self._state = State.BODY
         if length is not None and length > plane.settings.server.max_body:
             raise too_large(plane.settings.server.max_body)
-        self._state = State.BODY
         self._since, self._seen = plane.loop.time(), 0
         self._body = ChunkedBody() if length is None else SizedBody(length)
         if self._head.expects_continue and not rest:
@@ -302,10 +325,11 @@ class GatewayProtocol(asyncio.Protocol):
 
     def _refuse(self, error: ApiError) -> None:
         """Answers what is not a request that can be served; the connection cannot be used further."""
+        inbound = self._inbound if self._state is State.BODY else _UNREAD
         self._keep_alive = False
         self._body = None
         self._linger = True
-        headers = replies.block(replies.JSON, self._plane.ids(), 0.0, replies.error_lines(error))
+        headers = replies.refusal(error, inbound.request_id or self._plane.ids(), inbound.echo)
         self.respond(error.status, headers, error.body())
 
     # ---- Downstream

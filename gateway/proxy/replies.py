@@ -26,6 +26,11 @@ def block(content_type: bytes, request_id: bytes, seconds: float, more: bytes) -
     return BLOCK % (content_type, request_id, seconds * 1000.0, more)
 
 
+def refusal(error: ApiError, request_id: bytes, echo: bytes) -> bytes:
+    """The lines of an answer to a request that was never served."""
+    return block(JSON, request_id, 0.0, error_lines(error) + echo)
+
+
 def engine_lines(engine: bytes, attempts: int) -> bytes:
     """Who answered, and after how many attempts."""
     return _ENGINE % (engine, attempts)
