@@ -20,6 +20,7 @@ from uvicorn.server import ServerState
 from engines.profile import Operation
 from gateway.errors import ApiError, RequestTimeout
 from gateway.proxy import replies
+from gateway.proxy.answering import AnswerWriter
 from gateway.proxy.downstream import Inbound
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.inbound import read_headers, too_large
@@ -28,14 +29,12 @@ from gateway.proxy.plane import Plane
 from gateway.wire.http1 import (
     CONTINUE,
     HEAD_LIMIT,
-    LAST_CHUNK,
     ChunkedBody,
     Head,
     HeadMemo,
     HeadTooLarge,
     SizedBody,
     parse_head,
-    status_line,
 )
 
 OPERATIONS: Final = {b"POST " + path.encode(): operation for path, operation in FORWARDED.items()}
@@ -94,20 +93,16 @@ class State(Enum):
     CLOSING = auto()
 
 
-class GatewayProtocol(asyncio.Protocol):
+class GatewayProtocol(AnswerWriter):
     """One client connection, and the `Downstream` of its exchange."""
 
     __slots__ = (
         "_body",
         "_buffer",
-        "_chunked_answer",
-        "_date_lines",
-        "_date_source",
         "_exchange",
         "_handover",
         "_head",
         "_inbound",
-        "_keep_alive",
         "_linger",
         "_memo",
         "_plane",
@@ -116,13 +111,8 @@ class GatewayProtocol(asyncio.Protocol):
         "_since",
         "_source",
         "_state",
-        "_status_line",
-        "_write_paused",
         "bucket",
-        "server_state",
-        "transport",
     )
-    transport: asyncio.Transport
     _head: Head
     _inbound: Inbound
     _plane: Plane
@@ -139,22 +129,16 @@ class GatewayProtocol(asyncio.Protocol):
         self._handover: Callable[[], HttpToolsProtocol] = lambda: HttpToolsProtocol(
             config, server_state, app_state, _loop
         )
-        self.server_state = server_state
+        super().__init__(server_state)
         self._state = State.HEAD
         self._buffer = b""
         self._body: ChunkedBody | SizedBody | None = None
         self._linger = False
         self._memo: HeadMemo | None = None
         self._exchange: Exchange | None = None
-        self._keep_alive = True
-        self._chunked_answer = True
-        self._status_line = b""
         self._read_paused = False
-        self._write_paused = False
         self._since = 0.0
         self._seen = 0
-        self._date_source: object = None
-        self._date_lines = b""
         self.bucket = -1
 
     # ---- asyncio.Protocol
@@ -285,6 +269,7 @@ class GatewayProtocol(asyncio.Protocol):
         self._memo = None
         self._plane = plane
         self._head = head = parse_head(block)
+        self.http11 = head.http11
         self._keep_alive = self._keep_alive and head.keep_alive
         self._inbound = read_headers(plane, OPERATIONS[b"POST " + head.target], head.headers)
         self._memo = HeadMemo.of(block, head)
@@ -332,63 +317,8 @@ class GatewayProtocol(asyncio.Protocol):
         headers = replies.refusal(error, inbound.request_id or self._plane.ids(), inbound.echo)
         self.respond(error.status, headers, error.body())
 
-    # ---- Downstream
-
-    def respond(self, status: int, headers: bytes, body: bytes) -> None:
-        """A whole answer (`Downstream`)."""
-        self.transport.write(
-            b"%s%s%scontent-length: %d\r\n\r\n%s" % (status_line(status), headers, self._last_lines(), len(body), body)
-        )
-        self._answered()
-
-    def start(self, status: int, headers: bytes) -> None:
-        """The head of a stream (`Downstream`); held until the first bytes of its body."""
-        if self._head.http11:
-            self._chunked_answer = True
-            framing = b"transfer-encoding: chunked\r\n\r\n"
-        else:
-            self._chunked_answer = self._keep_alive = False
-            framing = b"\r\n"
-        self._status_line = status_line(status) + headers + self._last_lines() + framing
-
-    def write(self, data: bytes) -> None:
-        """A part of the body (`Downstream`)."""
-        if self._chunked_answer:
-            data = b"%s%x\r\n%s\r\n" % (self._status_line, len(data), data)
-            self._status_line = b""
-        elif self._status_line:
-            data = self._status_line + data
-            self._status_line = b""
-        self.transport.write(data)
-
-    def finish(self) -> None:
-        """The end of the body (`Downstream`)."""
-        if self._chunked_answer:
-            self.transport.write(self._status_line + LAST_CHUNK)
-            self._status_line = b""
-        self._answered()
-
-    def abort(self) -> None:
-        """No end (`Downstream`): what was written is sent, then the connection closes."""
-        self._exchange = None
-        if self._write_paused:
-            self._state = State.CLOSING
-            self.transport.abort()  # it would wait for a client that does not read
-        else:
-            self._close()
-
-    def _last_lines(self) -> bytes:
-        source = self.server_state.default_headers
-        if source is not self._date_source:
-            self._date_source = source
-            self._date_lines = b"".join(b"%s: %s\r\n" % line for line in source)
-        if not self._keep_alive:
-            return self._date_lines + b"connection: close\r\n"
-        if not self._head.http11:
-            return self._date_lines + b"connection: keep-alive\r\n"
-        return self._date_lines
-
-    def _answered(self) -> None:
+    def answered(self) -> None:
+        """The next request may be read (`AnswerWriter`)."""
         self._exchange = None
         if not self._keep_alive:
             self._part()
@@ -406,6 +336,15 @@ class GatewayProtocol(asyncio.Protocol):
         data, self._buffer = self._buffer, b""
         if data and self._state is State.HEAD:
             self.data_received(data)
+
+    def cut(self) -> None:
+        """Closes after what was written (`AnswerWriter`), at once if the client does not read."""
+        self._exchange = None
+        if self._write_paused:
+            self._state = State.CLOSING
+            self.transport.abort()
+        else:
+            self._close()
 
     # ---- time
 

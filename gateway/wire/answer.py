@@ -55,7 +55,7 @@ class AnswerNames:
         return len(value) - len(self.prefix) >= _UNIQUE_LENGTH
 
     def apply(self, members: Members, own_id: bytes) -> Members:
-        """The members with ``id`` and ``model`` set right, in their places; ``own_id`` replaces an id that may not stay."""
+        """The members with ``id`` and ``model`` right, in their places; ``own_id`` replaces an id that may not stay."""
         members = members | {"model": self.model_json}
         if not self.good_id(_text(members.get("id"))):
             raw = msgspec.Raw(msgspec.json.encode(f"{self.prefix}{own_id.decode()}"))

@@ -214,7 +214,7 @@ async def test_an_unknown_coding_is_an_error_of_the_engine(
     await serving.settled()
 
 
-# ---- breaks
+# ---- streams that break off
 
 
 @pytest.mark.parametrize("death", ["fin", "reset"])
