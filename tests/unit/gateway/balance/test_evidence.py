@@ -288,6 +288,15 @@ def test_a_retry_does_not_go_where_the_engine_asked_to_be_left_alone() -> None:
     assert lease(chat, 5.0, tried=(asked,)).endpoint is other
 
 
+def test_the_sweep_begins_a_trial_even_without_traffic() -> None:
+    qwen = engine(2)
+    bad = _eject(qwen, route(qwen))
+    evidence.sweep(qwen, 4.9)
+    assert circuit(bad) is Position.OPEN
+    evidence.sweep(qwen, 5.0)
+    assert circuit(bad) is Position.HALF_OPEN
+
+
 def test_the_sweep_ejects_one_that_fails_while_its_peers_do_not_and_never_more_than_half() -> None:
     qwen = engine(4, resilience=NO_SLOW_START)
     chat = route(qwen)
