@@ -8,7 +8,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -21,7 +20,7 @@ import uvicorn
 from gateway import logs
 from gateway.app import Application, create_app
 from gateway.cli.report import read_settings, show_problems
-from gateway.proxy.protocol import protocol_of
+from gateway.proxy.carriers import Carrier, protocol_of
 from gateway.settings import ConfigErrors, Server, Settings
 
 BACKLOG: Final = 4096
@@ -37,13 +36,6 @@ ONE_KEYSTROKE: Final = 0.5
 """Seconds in which several interrupts count as one: `make` and shells pass on a Ctrl-C that everyone has seen."""
 
 _log = structlog.get_logger()
-
-
-class Carrier(StrEnum):
-    """Who carries calls on their way through. Both do the same; the protocol costs less."""
-
-    PROTOCOL = "protocol"
-    ASGI = "asgi"
 
 
 @runtime_checkable

@@ -66,24 +66,6 @@ class PlaneSource(Protocol):
         """The plane for new requests."""
 
 
-def protocol_of(source: PlaneSource) -> type[asyncio.Protocol]:
-    """The class to give to uvicorn as ``http``: `GatewayProtocol` for one gateway."""
-
-    class BoundProtocol(GatewayProtocol):
-        __slots__ = ()
-
-        def __init__(
-            self,
-            config: Config,
-            server_state: ServerState,
-            app_state: dict[str, Any],
-            _loop: asyncio.AbstractEventLoop | None = None,
-        ) -> None:
-            super().__init__(source, config, server_state, app_state, _loop)
-
-    return BoundProtocol
-
-
 class State(Enum):
     """Where a connection is."""
 
@@ -337,8 +319,8 @@ class GatewayProtocol(AnswerWriter):
         if data and self._state is State.HEAD:
             self.data_received(data)
 
-    def cut(self) -> None:
-        """Closes after what was written (`AnswerWriter`), at once if the client does not read."""
+    def abort(self) -> None:
+        """Closes after what was written (`Downstream`), at once if the client does not read."""
         self._exchange = None
         if self._write_paused:
             self._state = State.CLOSING
