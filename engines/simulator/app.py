@@ -27,7 +27,7 @@ class _ClientGone(Exception):
 class SimulatedEngine:
     """An ASGI application that answers like an inference engine. It is a stand-in, not an engine.
 
-    `faults` may be replaced at any time; it acts on requests that arrive afterwards.
+    `faults` and `pace` may be replaced at any time; they act on what is sent afterwards.
     """
 
     def __init__(
@@ -41,17 +41,34 @@ class SimulatedEngine:
         observer: Observer | None = None,
     ) -> None:
         self.kind = kind
-        self.pace = pace
         self.faults = faults
+        self.stopping = False
+        """Set by the server before it cancels what runs, which then ends without a word."""
         self.load = Load((model.name for model in models), pace)
         self._frontend = make(models, self.load, api_keys)
         self._observer = observer
+
+    @property
+    def pace(self) -> Pace:
+        """How fast it answers."""
+        return self.load.pace
+
+    @pace.setter
+    def pace(self, pace: Pace) -> None:
+        self.load.pace = pace
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
             return
+        try:
+            await self._serve(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self.stopping:
+                raise
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = await _read(scope, receive)
         if request is None:
             return

@@ -47,7 +47,7 @@ class Run:
 
     def __init__(self, work: Work, load: Load, faults: Faults, send: Send, headers: Headers) -> None:
         self._work, self._load, self._faults, self._send = work, load, faults, send
-        self._pace, self._headers = load.pace, headers
+        self._headers = headers
         self._loop = asyncio.get_running_loop()
         self._events = 0
         self._due = 0.0
@@ -81,7 +81,7 @@ class Run:
 
     async def _stream(self, state: ModelLoad) -> None:
         work = self._work
-        await self._sleep(self._pace.before_first(work.prompt_tokens))
+        await self._sleep(self._load.pace.before_first(work.prompt_tokens))
         state.first_token.observe(self._loop.time() - self._arrived)
         self._due = self._loop.time()
         for index, frames in enumerate(work.steps):
@@ -97,7 +97,7 @@ class Run:
         await self._send({"type": "http.response.body", "body": b""})
 
     async def _next_token(self, index: int) -> None:
-        gap = self._pace.between(self._load.running)
+        gap = self._load.pace.between(self._load.running)
         if gap:
             self._due += gap
             await self._sleep(self._due - self._loop.time())
@@ -106,10 +106,10 @@ class Run:
 
     async def _whole(self, state: ModelLoad, body: bytes) -> None:
         work = self._work
-        await self._sleep(self._pace.before_first(work.prompt_tokens))
+        await self._sleep(self._load.pace.before_first(work.prompt_tokens))
         state.first_token.observe(self._loop.time() - self._arrived)
         left = float(max(0, len(work.steps) - 1))
-        while left > 0 and (gap := self._pace.between(self._load.running)):
+        while left > 0 and (gap := self._load.pace.between(self._load.running)):
             taken = min(left, max(1.0, _SLICE / gap))
             await self._sleep(taken * gap)
             state.kv_tokens += int(taken)

@@ -61,11 +61,14 @@ class RunningEngine:
 
     async def stop(self) -> None:
         """Ends at once, as a killed engine does: closes the listener and all connections, cancels what runs."""
+        self.engine.stopping = True
         self._server.should_exit = True
         for listener in self._server.servers:
             listener.close()
         for connection in list(self._server.server_state.connections):
             connection.transport.abort()
+        # Lets the protocols learn of it, so that requests end as those of clients that left.
+        await asyncio.sleep(0)
         running = list(self._server.server_state.tasks)
         for task in (self._ticks, *running):
             task.cancel()
@@ -78,7 +81,13 @@ async def start(engine: SimulatedEngine, host: str = "127.0.0.1", port: int = 0)
     """Starts to listen; port 0 takes a free one. Raises OSError when the address cannot be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, port), family=family, backlog=1024)
-    options: dict[str, Any] = {"http": _Protocol, "ws": "none", "lifespan": "off", "log_config": None}
+    options: dict[str, Any] = {
+        "http": _Protocol,
+        "ws": "none",
+        "lifespan": "off",
+        "log_config": None,
+        "proxy_headers": False,
+    }
     config = uvicorn.Config(engine, access_log=False, timeout_keep_alive=KEEP_ALIVE, **options)
     config.load()
     server = uvicorn.Server(config)
