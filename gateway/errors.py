@@ -111,6 +111,14 @@ class Overloaded(ApiError):
     code = "engine_overloaded"
 
 
+class TooManyRequests(Overloaded):
+    """The engine's own limit on requests (its 429)."""
+
+    status = 429
+    type = "rate_limit_error"
+    code = "rate_limit_exceeded"
+
+
 class EngineUnavailable(ApiError):
     """No endpoint can be reached."""
 

@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
         self.answered = True
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self._complete:
                 self.listener = None
                 self.transport.abort()
@@ -152,6 +152,10 @@ class Connection(asyncio.Protocol):
             listener.on_lost(self, exc)
 
     # httptools
+
+    def on_message_begin(self) -> None:
+        if self._complete:
+            raise ValueError("bytes after the answer")  # the parser stops here; what it has found stays
 
     def on_header(self, name: bytes, value: bytes) -> None:
         length = len(name)

@@ -18,6 +18,7 @@ from gateway.errors import (
     InvalidRequest,
     ModelNotFound,
     StreamInterrupted,
+    TooManyRequests,
 )
 from gateway.errors import Overloaded as OverloadedError
 
@@ -60,7 +61,8 @@ def error_of(fault: Fault, model: str, retry_after: float | None) -> ApiError:
                 f"The engine that serves '{model}' has no such endpoint; ask for a model made for it.", param="model"
             )
         case FaultKind.OVERLOADED:
-            return OverloadedError(
+            kind = TooManyRequests if fault.status == 429 else OverloadedError
+            return kind(
                 "The engine is busy. Please try again later.", retry_after=retry_after or RETRY_LATER, should_retry=True
             )
         case FaultKind.UNAUTHORIZED:
