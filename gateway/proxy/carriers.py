@@ -7,7 +7,8 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from gateway.proxy.protocol import GatewayProtocol, PlaneSource
+from gateway.proxy.plane import PlaneSource
+from gateway.proxy.protocol import GatewayProtocol
 
 
 class Carrier(StrEnum):

@@ -10,7 +10,7 @@ import random
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from engines.profile import EngineKind, Operation, Profile, Unknown
 from engines.registry import profile
@@ -125,6 +125,14 @@ class Plane:
         """Gives up idle connections; calls in flight keep theirs to their end."""
         for link in self.endpoints.values():
             link.pool.close()
+
+
+class PlaneSource(Protocol):
+    """Who knows the configuration in force."""
+
+    @property
+    def plane(self) -> Plane:
+        """The plane for new requests."""
 
 
 def build_plane(

@@ -11,7 +11,7 @@ the client sends meanwhile waits), *closing*.
 import asyncio
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -25,7 +25,7 @@ from gateway.proxy.downstream import Inbound
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.inbound import read_headers, too_large
 from gateway.proxy.paths import FORWARDED
-from gateway.proxy.plane import Plane
+from gateway.proxy.plane import Plane, PlaneSource
 from gateway.wire.http1 import (
     CONTINUE,
     HEAD_LIMIT,
@@ -56,14 +56,6 @@ LOOK_EVERY: Final = 5.0
 
 _UNREAD: Final = Inbound(Operation.CHAT)
 """Stands for a head that could not be read."""
-
-
-class PlaneSource(Protocol):
-    """Who knows the configuration in force."""
-
-    @property
-    def plane(self) -> Plane:
-        """The plane for new requests."""
 
 
 class State(Enum):
