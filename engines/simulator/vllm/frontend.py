@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from engines.simulator.load import Load
 from engines.simulator.models import SimulatedModel, Task
 from engines.simulator.schema import Body, Refused, Unreadable, read_object
-from engines.simulator.vllm import chat, completions, embeddings, ops
+from engines.simulator.vllm import chat, completions, embeddings, metrics, ops
 from engines.simulator.vllm.errors import (
     BUSY,
     CRASHED,
@@ -115,7 +115,7 @@ class VllmFrontend:
             case "/v1/models":
                 return ops.models(self._models) if request.method == "GET" else wrong_method("GET")
             case "/metrics":
-                return ops.metrics(self._load) if request.method == "GET" else wrong_method("GET")
+                return metrics.metrics(self._load) if request.method == "GET" else wrong_method("GET")
             case "/version":
                 return reply(200, {"version": VERSION})
             case "/load":
