@@ -1,0 +1,122 @@
+"""Which models engines have and what they are for, asked on real sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from gateway.background.discovery import Discovery
+from gateway.background.fetch import Fetch
+from gateway.metrics import Meters
+from gateway.proxy.plane import build_plane
+from gateway.settings.tree import Settings
+from tests.support.json_type import Json
+from tests.support.openai_bytes import EMBEDDINGS, vllm_error
+from tests.support.scripted import Script, ScriptedEngine, reply
+
+CHAT_ROUTES = ["/v1/chat/completions", "/v1/completions", "/v1/models"]
+EMBEDDING_ROUTES = ["/v1/embeddings", "/v1/models", "/pooling"]
+VECTOR = reply({"object": "list", "data": [{"index": 0, "embedding": [0.5]}]})
+NO_ROUTE = reply({"detail": "Not Found"}, status=404)
+
+
+def listing(*names: str) -> Script:
+    return reply({"object": "list", "data": [{"id": name, "owned_by": "vllm"} for name in names]})
+
+
+def document(routes: list[str]) -> Script:
+    return reply({"openapi": "3.1.0", "paths": {path: {"post": {}} for path in routes}})
+
+
+class Found:
+    """A discovery and the settings it has applied, in their order."""
+
+    def __init__(self, fetch: Fetch, *engines: tuple[str, str]) -> None:
+        settings = Settings.from_engines(engines)
+        plane = build_plane(settings, asyncio.get_running_loop(), Meters())
+        self.applied: list[Settings] = []
+        self.discovery = Discovery(settings, lambda: plane, self.applied.append, fetch)
+
+    @property
+    def tasks(self) -> dict[str, Json]:
+        return {name: model.task for name, model in self.applied[-1].models.items()}
+
+
+Find = Callable[..., Found]
+
+
+@pytest.fixture
+async def find() -> AsyncIterator[Find]:
+    """Makes discoveries."""
+    fetch = Fetch()
+    yield lambda *engines: Found(fetch, *engines)
+    await fetch.close()
+
+
+@pytest.mark.parametrize(
+    ("routes", "embeddings", "task"),
+    [
+        (document(CHAT_ROUTES), NO_ROUTE, "chat"),
+        (document(EMBEDDING_ROUTES), VECTOR, "embedding"),
+        # The document can be switched off, and the Rust frontend has none: then only asking helps.
+        (NO_ROUTE, NO_ROUTE, "chat"),
+        (NO_ROUTE, VECTOR, "embedding"),
+        (reply(b"<html>", content_type=b"text/html"), NO_ROUTE, "chat"),
+        (document(CHAT_ROUTES + EMBEDDING_ROUTES), VECTOR, "embedding"),
+        (document(CHAT_ROUTES + EMBEDDING_ROUTES), reply(vllm_error("not an embedding model"), status=400), "chat"),
+    ],
+)
+async def test_what_a_vllm_model_is_for(
+    find: Find, engine: ScriptedEngine, routes: Script, embeddings: Script, task: str
+) -> None:
+    engine.on("/v1/models", listing("m"))
+    engine.on("/openapi.json", routes)
+    engine.on(EMBEDDINGS, embeddings)
+    found = find(("vllm", engine.url))
+    await found.discovery.first_look()
+
+    assert found.tasks == {"m": task}
+
+
+@pytest.mark.parametrize("kind", ["trtllm", "triton"])
+async def test_other_engines_are_not_asked_for_embeddings(find: Find, engine: ScriptedEngine, kind: str) -> None:
+    engine.on("/v1/models", listing("m"))
+    engine.on(EMBEDDINGS, VECTOR)
+    found = find((kind, engine.url))
+    await found.discovery.first_look()
+
+    assert found.tasks == {"m": "chat"}
+    assert engine.requests == []
+
+
+async def test_only_what_changed_is_applied_and_a_silent_engine_keeps_its_models(
+    find: Find, engine: ScriptedEngine
+) -> None:
+    """A model is asked what it is for once."""
+    engine.on("/v1/models", listing("m"))
+    engine.on(EMBEDDINGS, VECTOR)
+    found = find(("vllm", engine.url))
+    await found.discovery.first_look()
+    await found.discovery.look()
+    assert len(found.applied) == 1
+    assert len(engine.requests) == 1
+
+    engine.on("/v1/models", reply(b"", status=500))
+    await found.discovery.look()
+    assert len(found.applied) == 1
+
+    engine.on("/v1/models", listing("m", "m2"))
+    await found.discovery.look()
+    assert list(found.tasks) == ["m", "m2"]
+
+    engine.on("/v1/models", listing("m2"))
+    await found.discovery.look()
+    assert list(found.tasks) == ["m2"]
+
+
+async def test_without_any_answer_nothing_is_applied(find: Find, engine: ScriptedEngine) -> None:
+    await engine.stop()
+    found = find(("vllm", engine.url))
+    await found.discovery.first_look()
+
+    assert found.applied == []
