@@ -91,7 +91,7 @@ def _compose(text: str) -> Node | None:
             before = text[: max(text.find("\\U"), 0)]
             mark = StringMark("", 0, before.count("\n"), len(before) - before.rfind("\n") - 1, None, 0)
             raise MarkedYAMLError(problem="an escape names no character", problem_mark=mark) from None
-        except KeyError:
+        except (KeyError, AssertionError):
             mark = StringMark("", 0, 0, 0, None, 0)
             raise MarkedYAMLError(problem="the YAML version is not known", problem_mark=mark) from None
         return node
