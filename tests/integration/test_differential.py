@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from tests.integration.differential import SENTINEL, Heard, good, heard, mutated, odd, split
 from tests.support.serving import Serving
-from tests.support.waiting import within
+from tests.support.waiting import PATIENCE, within
 
 SEQUENCES = 900
 AT_ONCE = 60
@@ -74,7 +74,7 @@ async def servers(nothing_unheard: None) -> AsyncIterator[Servers]:
         await gateway.stop()
 
 
-async def talk(port: int, pieces: list[bytes]) -> Heard:
+async def talk(port: int, pieces: list[bytes], quiet: float) -> Heard:
     """Sends the pieces and the sentinel, and reads until the server closes or falls silent."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     data = b""
@@ -85,7 +85,7 @@ async def talk(port: int, pieces: list[bytes]) -> Heard:
             await writer.drain()
             await asyncio.sleep(0)
         while True:
-            async with asyncio.timeout(QUIET):
+            async with asyncio.timeout(quiet):
                 got = await reader.read(65536)
             if not got:
                 closed = True
@@ -100,23 +100,26 @@ async def talk(port: int, pieces: list[bytes]) -> Heard:
     return heard(data, closed=closed)
 
 
-async def compare(servers: Servers, data: bytes, rng: random.Random) -> tuple[Heard, Heard, Heard]:
+async def compare(servers: Servers, data: bytes, rng: random.Random, quiet: float) -> tuple[Heard, Heard, Heard]:
     pieces = split(rng, data)
     plain_heard, asgi, protocol = await asyncio.gather(
-        *(talk(servers[name], pieces) for name in ("plain", "asgi", "protocol"))
+        *(talk(servers[name], pieces, quiet) for name in ("plain", "asgi", "protocol"))
     )
     return plain_heard, asgi, protocol
 
 
 async def in_batches(
-    servers: Servers, make: Callable[[random.Random, int], bytes], check: Callable[[bytes, Heard, Heard, Heard], None]
+    servers: Servers,
+    make: Callable[[random.Random, int], bytes],
+    check: Callable[[bytes, Heard, Heard, Heard], None],
+    quiet: float,
 ) -> None:
     rng = random.Random(20261201)
     sequences = [make(rng, 2 * number) for number in range(SEQUENCES)]
     for start in range(0, SEQUENCES, AT_ONCE):
         batch = sequences[start : start + AT_ONCE]
         results = await asyncio.gather(
-            *(compare(servers, data, random.Random(start + i)) for i, data in enumerate(batch))
+            *(compare(servers, data, random.Random(start + i), quiet) for i, data in enumerate(batch))
         )
         for data, (plain_heard, asgi, protocol) in zip(batch, results, strict=True):
             check(data, plain_heard, asgi, protocol)
@@ -134,7 +137,7 @@ async def test_good_requests_one_after_the_other_are_read_alike(servers: Servers
         assert asgi.closed, data
         assert protocol.closed, data
 
-    await in_batches(servers, pipeline, check)
+    await in_batches(servers, pipeline, check, PATIENCE)
 
 
 @pytest.mark.parametrize("make", [odd, mutated])
@@ -150,4 +153,4 @@ async def test_nothing_is_read_that_uvicorn_would_refuse(
             assert protocol.refused, data
             assert protocol.closed, data
 
-    await in_batches(servers, make, check)
+    await in_batches(servers, make, check, QUIET)
