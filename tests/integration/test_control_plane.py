@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_prom
 
 from gateway.app import Application, create_app
 from gateway.balance import evidence
+from gateway.balance.endpoint import EndpointState
 from gateway.proxy.plane import Asked
 from gateway.settings.tree import Settings
 from tests.integration.conftest import one_engine
@@ -131,6 +132,25 @@ async def test_readiness_follows_the_engines(start: Start, engine: ScriptedEngin
     assert await readiness() == (200, {"status": "degraded", "reasons": [down.format("b")]})
     running.take_down("a")
     assert await readiness() == (503, {"status": "not_ready", "reasons": [down.format("a"), down.format("b")]})
+
+
+async def test_an_ejected_engine_may_still_serve(start: Start) -> None:
+    """It is the last resort, so traffic should keep coming here; but somebody should look."""
+    running = await start(
+        {
+            "engines": {"e": {"kind": "vllm", "urls": [NOWHERE]}},
+            "models": {"m": {"engine": "e"}},
+            "retry": {"attempts": 1},
+        }
+    )
+    engine = running.application.gateway.plane.engines["e"].engine
+    while engine.endpoints[0].state is not EndpointState.EJECTED:
+        assert engine.endpoints[0].state is EndpointState.UNKNOWN
+        assert (await running.client.post(CHAT, json=HELLO)).status_code == 503
+    answer = await running.client.get("/readyz")
+
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "degraded", "reasons": ["engine e: no endpoint serves (ejected)"]}
 
 
 async def test_without_any_model_it_is_not_ready(start: Start, engine: ScriptedEngine) -> None:

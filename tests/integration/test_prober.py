@@ -159,3 +159,16 @@ async def test_everyone_is_checked_and_told_about_once(watch: Watch, engines: En
     missing = [line for line in logs if line["event"] == "the engine does not list the model"]
     assert [(line["model"], line["listed"]) for line in missing] == [("org/m", "other, third")]
     assert "sk-own" not in str(logs)
+
+
+async def test_the_interval_is_the_engine_s_own(watch: Watch, engine: ScriptedEngine) -> None:
+    """Three checks at the default interval would take longer than this test waits."""
+    engine.on("/health", reply(b"", status=503))
+    watched = watch(engine.url, health={"interval": "200ms"})
+    endpoint = watched.plane.engines["e"].engine.endpoints[0]
+    task = asyncio.create_task(watched.prober.run())
+    await until(lambda: endpoint.state is EndpointState.DOWN, 8, "the verdict")
+    engine.on("/health", reply(b""))
+    await until(lambda: endpoint.state is EndpointState.UP, 8, "the recovery")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
