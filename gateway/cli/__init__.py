@@ -27,6 +27,7 @@ COMMANDS: Final = tuple(
         "check",
         "demo",
         "serve",
+        "simulate",
         "version",
     )
 )
