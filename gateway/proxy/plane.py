@@ -15,7 +15,8 @@ from typing import Final, Protocol
 from engines.profile import EngineKind, Operation, Profile, Unknown
 from engines.registry import profile
 from gateway.balance.endpoint import Endpoint, Notice
-from gateway.balance.engine import Engine
+from gateway.balance.engine import Engine, Resilience
+from gateway.balance.health import HealthSettings
 from gateway.balance.lease import Target
 from gateway.balance.policies.least_requests import LeastRequests
 from gateway.balance.policies.policy import Policy
@@ -163,9 +164,8 @@ def _engine(
 ) -> tuple[EngineLink, dict[Endpoint, EndpointLink]]:
     kind = profile(settings.kind)
     members = [Endpoint(url, max_in_flight=settings.max_in_flight) for url in settings.urls]
-    engine = (
-        Engine(name, settings.kind, members) if notice is None else Engine(name, settings.kind, members, notice=notice)
-    )
+    judged = Resilience(health=HealthSettings(interval=settings.health.interval))
+    engine = Engine(name, settings.kind, members, resilience=judged, notice=notice or (lambda _: None))
     key = settings.api_key.get_secret_value() if settings.api_key is not None else ""
     links = {
         endpoint: EndpointLink(

@@ -1,7 +1,9 @@
 """The gateway between a scripted engine and a client that sees every byte."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Protocol
 
 import pytest
@@ -79,6 +81,22 @@ async def engine(engines: Callable[[], Awaitable[ScriptedEngine]]) -> ScriptedEn
 async def other(engines: Callable[[], Awaitable[ScriptedEngine]]) -> ScriptedEngine:
     """A second scripted engine."""
     return await engines()
+
+
+@pytest.fixture
+def full_listener() -> Iterator[int]:
+    """A port that takes no connection: nobody accepts, and the queue is full."""
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.socket())
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        port: int = listening.getsockname()[1]
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                filler.connect(("127.0.0.1", port))
+        yield port
 
 
 @pytest.fixture

@@ -126,6 +126,17 @@ class Client:
 
     # ---- reading
 
+    def stop_reading(self) -> None:
+        """Leaves everything in the kernel's buffers."""
+        self._transport.pause_reading()
+
+    def go_on_reading(self) -> None:
+        self._transport.resume_reading()
+
+    @property
+    def _transport(self) -> asyncio.Transport:
+        return self.writer.transport  # type: ignore[return-value]  # a connection's is one for both ways
+
     async def head(self) -> Answer:
         """The head of the next answer, interim answers (1xx) left out."""
         while True:
@@ -152,19 +163,21 @@ class Client:
         length = answer.header("content-length")
         coding = answer.header("transfer-encoding")
         assert length is None or coding is None, "both framings at once"
+        parts = [answer.body]
         try:
             if coding == "chunked":
                 while part := await self.chunk():
-                    answer.body += part
+                    parts.append(part)
             else:
                 assert length is not None, "a body without any framing"
-                answer.body += await within(self.reader.readexactly(int(length)), what="a body")
+                parts.append(await within(self.reader.readexactly(int(length)), what="a body"))
             answer.whole = True
         except asyncio.IncompleteReadError as cut:
             if coding != "chunked":
-                answer.body += cut.partial
+                parts.append(cut.partial)
         except ConnectionError:
             pass
+        answer.body = b"".join(parts)
         return answer
 
     async def answer(self) -> Answer:

@@ -12,8 +12,8 @@ from gateway.app import create_app
 from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
 from gateway.proxy.paths import FORWARDED
-from gateway.proxy.plane import Plane, build_plane
-from gateway.proxy.protocol import GatewayProtocol, PlaneSource
+from gateway.proxy.plane import Plane, PlaneSource, build_plane
+from gateway.proxy.protocol import GatewayProtocol
 from gateway.settings.tree import Settings
 from tests.support.client import Client
 from tests.support.json_type import Json
