@@ -1,6 +1,8 @@
 """`turnout serve`."""
 
 import asyncio
+import ctypes
+import gc
 import math
 import os
 import signal
@@ -74,6 +76,7 @@ class GatewayServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Starts the application, then takes requests."""
         await super().startup(sockets)
+        settle_memory()
         if self.started and sockets and not self.should_exit:
             self._told(url_of(sockets[0]))
 
@@ -117,6 +120,17 @@ class GatewayServer(uvicorn.Server):
                 connection.interrupt()
         for task in list(self.server_state.tasks):
             task.cancel()
+
+
+def settle_memory() -> None:
+    """Ends the start: what it has built stays for good, so the collector need not look at it again (5 to 10 % of a
+    request's cost), and what it has thrown away goes back to the system.
+    """
+    gc.collect()
+    gc.freeze()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
+    if trim is not None:
+        trim(0)
 
 
 def serve(
