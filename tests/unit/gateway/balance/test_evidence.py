@@ -205,8 +205,10 @@ def test_proof_means_nothing_outside_a_trial() -> None:
 def test_an_endpoint_ejected_because_nobody_listened_is_tried_as_soon_as_somebody_does() -> None:
     qwen = engine(2)
     chat = route(qwen)
+    evidence.check_passed(qwen, qwen.endpoints[0], 0.0)
     refusing = _eject(qwen, chat, outcome=REFUSED)
-    assert refusing.check.due <= 1.0
+    # A request was refused, so the next check does not wait for the interval.
+    assert refusing.check.due == 1.0
     evidence.check_passed(qwen, refusing, 1.0)
     assert circuit(refusing) is Position.HALF_OPEN
     qwen = engine(2)
@@ -233,6 +235,24 @@ def test_three_failed_checks_take_an_endpoint_out_for_that_reason_and_two_passed
     evidence.check_passed(qwen, sick, 21.0)
     assert sick in picked(chat, 21.0)
     assert [fact.new for fact in facts] == [EndpointState.DOWN, EndpointState.UP]
+
+
+def test_a_verdict_that_changes_no_state_says_nothing() -> None:
+    facts: list[StateChange] = []
+    qwen = engine(2, facts=facts)
+    bad = _eject(qwen, route(qwen))
+    evidence.check_passed(qwen, bad, 1.0)
+    assert [fact.new for fact in facts] == [EndpointState.EJECTED]
+
+
+def test_a_pause_that_is_over_keeps_no_retry_away() -> None:
+    qwen = engine(2)
+    chat = route(qwen)
+    bad, other = qwen.endpoints
+    fail(chat, bad, 1, 0.0, Overloaded(1.0))
+    fail(chat, bad, 5, 1.0)
+    assert bad.state is EndpointState.EJECTED
+    assert lease(chat, 2.0, tried=(other,)).endpoint is bad
 
 
 def test_a_down_endpoint_is_not_even_a_last_resort() -> None:
