@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from engines.profile import EngineKind, Unknown
+from gateway.settings.problems import ConfigErrors, Problem, did_you_mean
 from gateway.settings.values import (
     Duration,
     EngineUrls,
@@ -21,9 +22,11 @@ from gateway.settings.values import (
     PositiveFloat,
     PositiveNumber,
     PositiveSize,
+    RefusedValueError,
     Secret,
     TcpPort,
     WholeNumber,
+    engine_url,
 )
 
 Policy = Literal["round_robin", "least_requests"]
@@ -190,10 +193,23 @@ class Settings(BaseSettings):
         Each URL is an engine of its own, named `vllm`, `vllm-2`, …: two servers may have different models.
 
         Raises:
-            pydantic.ValidationError: with every unknown kind and malformed URL.
+            ConfigErrors: every unknown kind and malformed URL.
         """
-        groups: dict[str, dict[str, object]] = {}
+        found: dict[str, Engine] = {}
+        problems: list[Problem] = []
         for kind, url in engines:
-            same = sum(group["kind"] == kind for group in groups.values())
-            groups[f"{kind}-{same + 1}" if same else kind] = {"kind": kind, "urls": (url,)}
-        return cls.model_validate({"engines": groups, "server": server or Server()})
+            same = sum(engine.kind == kind for engine in found.values())
+            try:
+                found[f"{kind}-{same + 1}" if same else kind] = _engine(kind, url)
+            except RefusedValueError as error:
+                problems.append(Problem(str(error), suggestion=error.fix, variable=f"--engine {kind}=…"))
+        if problems:
+            raise ConfigErrors(problems)
+        return cls(engines=found, server=server or Server())
+
+
+def _engine(kind: str, url: str) -> Engine:
+    kinds = [known.value for known in EngineKind]
+    if kind not in kinds:
+        raise RefusedValueError(f"expected one of {', '.join(kinds)}", did_you_mean(kind, kinds))
+    return Engine(kind=EngineKind(kind), urls=(engine_url(url),))
