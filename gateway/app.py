@@ -24,6 +24,7 @@ from gateway.background.prober import Prober
 from gateway.balance.endpoint import StateChange
 from gateway.balance.engine import SERVING
 from gateway.errors import ApiError
+from gateway.logs import access_log
 from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
 from gateway.proxy.deadlines import Deadlines
@@ -74,10 +75,10 @@ class Gateway:
 
     def apply(self, settings: Settings) -> None:
         """Puts new settings in force. Exchanges that have begun end on the plane they began with."""
-        old, self.plane = self.plane, self._build(settings)
-        old.close()
+        old, self.plane = self.plane, self._build(settings, self.plane)
+        old.close(self.plane)
 
-    def _build(self, settings: Settings) -> Plane:
+    def _build(self, settings: Settings, old: Plane | None = None) -> Plane:
         loop = asyncio.get_running_loop()
         return build_plane(
             settings,
@@ -86,6 +87,8 @@ class Gateway:
             deadlines=self.deadlines,
             ids=self.ids,
             notice=log_change,
+            observe=access_log() if settings.server.access_log else None,
+            old=old,
             now=int(time.time()),
         )
 

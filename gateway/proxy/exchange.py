@@ -8,27 +8,22 @@ Phases: *waiting* (nothing has been sent to the client, so another endpoint may 
 first bytes of a stream are out), *over*. Whatever happens, every lease ends exactly once and the meters are set right.
 """
 
+import asyncio
 from typing import Final
 
 from gateway.balance.endpoint import Endpoint
 from gateway.balance.outcome import (
     CLIENT_GONE,
     SERVED,
-    Broken,
-    ClientGone,
     Outcome,
-    Overloaded,
     Phase,
-    Refused,
     Rejected,
-    Served,
-    Stale,
     TimedOut,
-    Truncated,
-    label,
 )
+from gateway.balance.retry import Attempts, GiveUp, decide
 from gateway.balance.route import Unavailable
 from gateway.errors import ApiError, InvalidRequest, ModelNotFound
+from gateway.logs import RequestSummary
 from gateway.proxy import replies, verdicts
 from gateway.proxy.attempt import Attempt
 from gateway.proxy.downstream import Downstream, Inbound
@@ -49,10 +44,13 @@ class Exchange:
         "_body",
         "_call",
         "_down",
+        "_first_at",
+        "_history",
         "_inbound",
         "_last_at",
         "_last_error",
         "_own_id",
+        "_pause",
         "_paused_at",
         "_plane",
         "_total",
@@ -75,6 +73,9 @@ class Exchange:
         self._attempt: Attempt | None = None
         self._tried: tuple[Endpoint, ...] = ()
         self._last_error: ApiError | None = None
+        self._history: Attempts | None = None
+        self._pause: asyncio.TimerHandle | None = None
+        self._first_at = 0.0
         self._paused_at = 0.0
         self._total = 0.0
         self._last_at = self.started = plane.loop.time()
@@ -103,6 +104,7 @@ class Exchange:
                 )
             self._asked = asked
             check_asked(call, asked)
+            self._plane.budget.request(self.started)
             self._try()
         except ApiError as error:
             self._fail(error)
@@ -115,7 +117,7 @@ class Exchange:
         whole = attempt is not None and attempt.said_all
         if attempt is not None:
             attempt.abandon(SERVED if whole else CLIENT_GONE)
-        self._finish("served" if whole else "client_gone")
+        self._finish("served" if whole else "client_gone", 200 if self.committed else 0)
 
     def client_paused(self) -> None:
         """The client reads more slowly than the engine writes: stop reading from the engine."""
@@ -177,17 +179,28 @@ class Exchange:
         if self.committed:
             self._break_off(error)
             return
-        if self.attempts >= self._plane.settings.retry.attempts or not _worth_another(outcome):
+        plane = self._plane
+        if self._history is None:
+            self._history = Attempts()
+        decision = decide(outcome, self._history, plane.budget, plane.retry, plane.loop.time(), plane.rng)
+        if isinstance(decision, GiveUp):
             self._fail(error)
             return
         self._tried = (*self._tried, attempt.lease.endpoint)
         self._last_error = error
+        if decision.after > 0:
+            self._pause = plane.loop.call_later(decision.after, self._again, attempt, decision.reason)
+        else:
+            self._again(attempt, decision.reason)
+
+    def _again(self, failed: Attempt, reason: str) -> None:
+        self._pause = None
         try:
             self._try()
         except ApiError as final:
             self._fail(final)
         else:
-            attempt.destination.meter.retried(label(outcome))
+            failed.destination.meter.retried(reason)
 
     # ---- the answer
 
@@ -201,6 +214,8 @@ class Exchange:
             meter.inter_token.observe(now - self._last_at)
         else:
             self.committed = attempt.committed = True
+            self._first_at = now
+            attempt.lease.proven(now)
             meter.first_token.observe(now - self.started)
             self._down.start(200, self._headers(replies.EVENT_STREAM, replies.STREAM_LINES, now))
         self._last_at = now
@@ -210,14 +225,14 @@ class Exchange:
         """The stream is complete (`Owner`)."""
         if tail:
             self.on_stream(tail)
-        self._finish("served")
+        self._finish("served", 200)
         self._down.finish()
 
     def on_whole(self, body: bytes) -> None:
         """The answer is there (`Owner`)."""
         now = self._plane.loop.time()
         headers = self._headers(replies.JSON, b"", now)
-        self._finish("served", now)
+        self._finish("served", 200, now)
         self._down.respond(200, headers, body)
 
     # ---- time
@@ -262,21 +277,41 @@ class Exchange:
 
     def _break_off(self, error: ApiError) -> None:
         """Ends a committed stream so that no client can take it for whole: one error event, then a cut."""
-        self._finish("truncated")
+        self._finish("truncated", 200)
         self._down.write(with_data(error.body()))
         self._down.abort()
 
     def _fail(self, error: ApiError) -> None:
         headers = self._headers(replies.JSON, replies.error_lines(error), self._plane.loop.time())
-        self._finish(_FAILURES.get(error.status, "rejected" if error.status < 500 else "failed"))
+        self._finish(_FAILURES.get(error.status, "rejected" if error.status < 500 else "failed"), error.status)
         self._down.respond(error.status, headers, error.body())
 
-    def _finish(self, outcome: str, now: float | None = None) -> None:
+    def _finish(self, outcome: str, status: int, now: float | None = None) -> None:
         self.over = True
         plane = self._plane
         plane.deadlines.drop(self)
+        if self._pause is not None:
+            self._pause.cancel()
+        if now is None:
+            now = plane.loop.time()
         meter = plane.nowhere if self._attempt is None else self._attempt.destination.meter
-        meter.ended(outcome, (plane.loop.time() if now is None else now) - self.started)
+        meter.ended(outcome, now - self.started)
+        if plane.observe is not None:
+            plane.observe(self._summary(outcome, status, now))
+
+    def _summary(self, outcome: str, status: int, now: float) -> RequestSummary:
+        attempt = self._attempt
+        return RequestSummary(
+            request_id=self.request_id.decode(),
+            operation=self._inbound.operation.value,
+            model="" if attempt is None else attempt.destination.meter.model,
+            engine="" if attempt is None else attempt.destination.meter.engine,
+            status=status,
+            outcome=outcome,
+            attempts=self.attempts,
+            seconds=now - self.started,
+            first_token=self._first_at - self.started if self.committed else None,
+        )
 
     def _headers(self, content_type: bytes, more: bytes, now: float) -> bytes:
         attempt = self._attempt
@@ -292,15 +327,3 @@ class Exchange:
         if self._inbound.echo:
             more += self._inbound.echo
         return replies.BLOCK % (content_type, self.request_id, (now - self.started) * 1000.0, more)
-
-
-def _worth_another(outcome: Outcome) -> bool:
-    """Whether another endpoint may do better. A first-token timeout is not tried again: the work may still be going
-    on, and the client has waited long enough (CONTRACT §5)."""
-    match outcome:
-        case Refused() | Stale() | Overloaded() | Broken():
-            return True
-        case TimedOut(phase=phase):
-            return phase is Phase.CONNECT
-        case Served() | Truncated() | Rejected() | ClientGone():
-            return False

@@ -21,7 +21,9 @@ from gateway.balance.lease import Target
 from gateway.balance.policies.least_requests import LeastRequests
 from gateway.balance.policies.policy import Policy
 from gateway.balance.policies.round_robin import RoundRobin
+from gateway.balance.retry import RetryBudget, RetrySettings
 from gateway.balance.route import Route
+from gateway.logs import Observer
 from gateway.metrics import Meter, Meters
 from gateway.proxy.deadlines import Deadlines
 from gateway.proxy.replies import engine_lines
@@ -114,6 +116,9 @@ class Plane:
     engines: Mapping[str, EngineLink]
     endpoints: Mapping[Endpoint, EndpointLink]
     asked: Mapping[str, Asked]
+    budget: RetryBudget
+    retry: RetrySettings
+    observe: Observer | None = None
     rng: Callable[[], float] = random.random
     nowhere: Meter = field(init=False)
     origins: frozenset[bytes] = field(init=False)
@@ -122,10 +127,12 @@ class Plane:
         self.nowhere = self.meters.meter("", "")
         self.origins = frozenset(origin.encode() for origin in self.settings.server.cors_origins)
 
-    def close(self) -> None:
-        """Gives up idle connections; calls in flight keep theirs to their end."""
-        for link in self.endpoints.values():
-            link.pool.close()
+    def close(self, successor: "Plane | None" = None) -> None:
+        """Gives up idle connections, but for those that the successor goes on with; calls in flight keep theirs."""
+        kept = {} if successor is None else successor.endpoints
+        for endpoint, link in self.endpoints.items():
+            if endpoint not in kept:
+                link.pool.close()
 
 
 class PlaneSource(Protocol):
@@ -144,19 +151,42 @@ def build_plane(
     deadlines: Deadlines | None = None,
     ids: Ids | None = None,
     notice: Notice | None = None,
+    observe: Observer | None = None,
+    old: Plane | None = None,
     now: int = 0,
 ) -> Plane:
-    """Makes a plane. ``now`` (Unix seconds) is what model listings give as ``created``."""
+    """Makes a plane. ``now`` (Unix seconds) is what model listings give as ``created``.
+
+    Engines that are the same in the ``old`` plane are taken over with all that is known about them: health, load,
+    breakers, connections.
+    """
     engines: dict[str, EngineLink] = {}
     endpoints: dict[Endpoint, EndpointLink] = {}
     for name, engine_settings in settings.engines.items():
-        link, members = _engine(name, engine_settings, loop, notice)
+        if old is not None and old.settings.engines.get(name) == engine_settings:
+            link = old.engines[name]
+            members = {endpoint: old.endpoints[endpoint] for endpoint in link.engine.endpoints}
+        else:
+            link, members = _engine(name, engine_settings, loop, notice)
         engines[name] = link
         endpoints.update(members)
     asked: dict[str, Asked] = {}
     for name, model_settings in settings.models.items():
         asked.update(_model(name, model_settings, engines, meters, now))
-    return Plane(loop, settings, deadlines or Deadlines(loop), meters, ids or Ids(), engines, endpoints, asked)
+    retry = RetrySettings(attempts=settings.retry.attempts)
+    return Plane(
+        loop,
+        settings,
+        deadlines or Deadlines(loop),
+        meters,
+        ids or Ids(),
+        engines,
+        endpoints,
+        asked,
+        RetryBudget(retry, loop.time()) if old is None else old.budget,
+        retry,
+        observe,
+    )
 
 
 def _engine(

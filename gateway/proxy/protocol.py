@@ -125,7 +125,7 @@ class GatewayProtocol(AnswerWriter):
         plane.deadlines.put(self, now + LOOK_EVERY)
 
     def data_received(self, data: bytes) -> None:
-        if self._state is State.BUSY:
+        if self._state is State.BUSY or (self._write_paused and self._state is State.HEAD):
             self._hold(data)
             return
         try:
@@ -157,6 +157,8 @@ class GatewayProtocol(AnswerWriter):
         self._write_paused = False
         if self._exchange is not None:
             self._exchange.client_resumed()
+        elif self._state is State.HEAD:
+            self._await_request()
 
     # ---- uvicorn
 
@@ -180,6 +182,7 @@ class GatewayProtocol(AnswerWriter):
 
     def _close(self) -> None:
         self._state = State.CLOSING
+        self._since = self._plane.loop.time()
         self.transport.close()
 
     def _part(self) -> None:
@@ -278,9 +281,9 @@ class GatewayProtocol(AnswerWriter):
     def _serve(self, body: bytes) -> None:
         self._state = State.BUSY
         self._exchange = exchange = Exchange(self._plane, self, self._inbound, body)
-        if self._write_paused:
-            exchange.client_paused()
         exchange.begin()
+        if self._write_paused and self._exchange is exchange:
+            exchange.client_paused()
 
     def _refuse(self, error: ApiError) -> None:
         """Answers what is not a request that can be served; the connection cannot be used further."""
@@ -299,6 +302,10 @@ class GatewayProtocol(AnswerWriter):
             return
         self._state = State.HEAD
         self._since = self._plane.loop.time()
+        if not self._write_paused:  # a client that reads no answers gets no more of them
+            self._await_request()
+
+    def _await_request(self) -> None:
         if self._read_paused:
             self._read_paused = False
             self.transport.resume_reading()
@@ -330,17 +337,15 @@ class GatewayProtocol(AnswerWriter):
             case State.HEAD if self._buffer:
                 if age >= HEAD_TIME:
                     self._refuse(RequestTimeout("The request's head did not arrive in time."))
-                    return None
             case State.HEAD:
                 if age >= server.keep_alive:
                     self._close()
-                    return None
             case State.BODY if age >= BODY_TIME:
                 if self._seen < BODY_RATE:
                     self._refuse(RequestTimeout("The request's body did not arrive in time."))
-                    return None
-                self._since, self._seen = now, 0
-            case State.CLOSING:
+                else:
+                    self._since, self._seen = now, 0
+            case State.CLOSING if self._linger or age >= server.write_timeout:
                 self.transport.abort()
                 return None
         return now + LOOK_EVERY
