@@ -14,15 +14,16 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # Every program that the tests and the demo start would otherwise compile all of its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test check lint types imports lock clean
+.PHONY: help setup demo test loadtest check lint types imports lock clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo 'make demo    three simulated engines and the gateway, with examples to try (Ctrl-C ends it)'
-	@echo 'make test    the whole suite, with a real vLLM; ARGS="-k name" chooses tests'
-	@echo 'make check   ruff, mypy, import contracts'
-	@echo 'make lock    renews requirements/*.lock from pyproject.toml'
-	@echo 'make clean   removes the environments and caches'
+	@echo 'make demo      three simulated engines and the gateway, with examples to try (Ctrl-C ends it)'
+	@echo 'make test      the whole suite, with a real vLLM; ARGS="-k name" chooses tests'
+	@echo 'make loadtest  loads simulated engines, with and without the gateway; the report is in build/loadtest'
+	@echo 'make check     ruff, mypy, import contracts'
+	@echo 'make lock      renews requirements/*.lock from pyproject.toml'
+	@echo 'make clean     removes the environments and caches'
 
 setup: $(READY)
 
@@ -35,6 +36,9 @@ demo: $(READY)
 
 test: $(READY)
 	@$(BIN)/python -m pytest $(ARGS)
+
+loadtest: $(READY)
+	@$(BIN)/python -m loadtests $(ARGS)
 
 check: lint types imports
 
