@@ -131,7 +131,8 @@ class Exchange:
         """The client has caught up."""
         self._paused_at = 0.0
         if not self.over and self._attempt is not None:
-            self._last_at = self._plane.loop.time()
+            self._last_at = now = self._plane.loop.time()
+            self._plane.deadlines.put(self, min(now + self._attempt.destination.link.timeouts.idle, self._total))
             self._attempt.resume()
 
     def interrupt(self) -> None:
@@ -217,6 +218,9 @@ class Exchange:
             self._first_at = now
             attempt.lease.proven(now)
             meter.first_token.observe(now - self.started)
+            timeouts = attempt.destination.link.timeouts
+            if timeouts.idle < timeouts.first_token:  # else the look at the first token's limit comes soon enough
+                self._plane.deadlines.put(self, min(now + timeouts.idle, self._total))
             self._down.start(200, self._headers(replies.EVENT_STREAM, replies.STREAM_LINES, now))
         self._last_at = now
         self._down.write(data)

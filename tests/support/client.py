@@ -137,6 +137,10 @@ class Client:
     def _transport(self) -> asyncio.Transport:
         return self.writer.transport  # type: ignore[return-value]  # a connection's is one for both ways
 
+    async def line(self) -> bytes:
+        """One line, with its end."""
+        return await within(self.reader.readline(), what="a line")
+
     async def head(self) -> Answer:
         """The head of the next answer, interim answers (1xx) left out."""
         while True:
