@@ -108,6 +108,15 @@ def test_a_sole_endpoint_that_fails_is_still_asked() -> None:
     assert qwen.endpoints[0].in_flight == 0
 
 
+def test_an_ejected_endpoint_gets_nothing_because_the_others_are_full() -> None:
+    qwen = engine(2, limit=5)
+    chat = route(qwen)
+    fail(chat, qwen.endpoints[0], 5)
+    for _ in range(5):
+        assert lease(chat, 1.0).endpoint is qwen.endpoints[1]
+    assert chat.acquire(None, 1.0, lambda: 0.5) == Unavailable("all_busy", retry_after=1.0)
+
+
 def test_a_sole_endpoint_that_fails_is_spared_when_another_engine_serves_the_model() -> None:
     bad, good = engine(1, name="a"), engine(1, name="b")
     chat = route(bad, good)
@@ -180,6 +189,19 @@ def test_what_began_before_the_ejection_neither_ends_nor_prolongs_it() -> None:
     assert circuit(bad) is Position.HALF_OPEN
     assert bad.breaker.trials_free == 1
     assert bad.in_flight == 0
+
+
+def test_what_began_before_an_ejection_is_not_counted_after_it_either() -> None:
+    qwen = engine(2)
+    chat = route(qwen)
+    bad, other = qwen.endpoints
+    early = [lease(chat, 0.0, tried=(other,)) for _ in range(2)]
+    _eject(qwen, chat)
+    lease(chat, 5.0, tried=(other,)).end(SERVED, 5.0)
+    assert circuit(bad) is Position.CLOSED
+    early[0].end(SERVED, 6.0)
+    early[1].end(Broken(500), 6.0)
+    assert bad.breaker.counts(6.0) == (0, 0)
 
 
 def test_a_trial_succeeds_with_the_first_bytes_of_a_long_stream() -> None:

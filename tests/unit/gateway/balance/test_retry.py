@@ -176,3 +176,9 @@ def test_a_fifth_of_the_traffic_may_be_retries() -> None:
     assert [budget.take(1.0) for _ in range(30)].count(True) == 20
     assert not budget.take(9.0)
     assert not budget.take(12.0)
+
+
+def test_silence_saves_up_no_more_than_one_second_of_the_floor() -> None:
+    budget = RetryBudget(RetrySettings(floor=10.0), 0.0)
+    assert [budget.take(1000.0) for _ in range(30)].count(True) == 10
+    assert [budget.take(1000.5) for _ in range(30)].count(True) == 5
