@@ -401,7 +401,12 @@ REASONINGS: Final[tuple[Reasoning, ...]] = (
     Reasoning("think", (_THINK,)),
     Reasoning("seed", (("<seed:think>", "</seed:think>"), _THINK)),
     Reasoning("mistral", (("[THINK]", "[/THINK]"), _THINK)),
-    Reasoning("gemma", (("<|channel>thought\n", "<channel|>"), ("<|channel>thought", "<channel|>")), leads=_LEADS, anywhere=True),
+    Reasoning(
+        "gemma",
+        (("<|channel>thought\n", "<channel|>"), ("<|channel>thought", "<channel|>")),
+        leads=_LEADS,
+        anywhere=True,
+    ),
     Reasoning("cohere", (("<|START_THINKING|>", "<|END_THINKING|>"),), leads=_LEADS, anywhere=True),
     Reasoning("kimi_k3", (("<|open|>think<|sep|>", "<|close|>think<|sep|>"),), leads=_LEADS, anywhere=True),
     Reasoning("minimax_m3", (("<mm:think>", "</mm:think>"), _THINK)),

@@ -103,6 +103,12 @@ class JsonScanner:
             self._emit(held)
         return self.done
 
+    def missing(self) -> str:
+        """What would close the value if only brackets are missing; empty if something else is."""
+        if self.done or self.bad or self._at is not _At.NEXT:
+            return ""
+        return "".join(reversed(self._stack))
+
     def _between(self, text: str, pos: int) -> int:
         if spaces := _SPACE.match(text, pos):
             if self._waiting and len(self._waiting) < _MAX_HELD_SPACE:
