@@ -21,6 +21,13 @@ def text_of(content: object) -> str:
     return ""
 
 
+def called_functions(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The functions of an earlier answer's tool calls, as far as they are objects."""
+    calls = message.get("tool_calls")
+    found = (call.get("function") for call in calls if isinstance(call, dict)) if isinstance(calls, list) else ()
+    return [function for function in found if isinstance(function, dict)]
+
+
 def tool_schemas(tools: object) -> dict[str, Mapping[str, object]]:
     """Name to parameters schema of the request's tools."""
     found: dict[str, Mapping[str, object]] = {}

@@ -14,7 +14,7 @@ from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel, Task
 from engines.simulator.parsers import llama3, mistral
 from engines.simulator.parsers.deltas import CallArguments, CallStart, Delta, ParsedCall, Text
-from engines.simulator.prompt import prompt_tokens, tool_schemas, turn
+from engines.simulator.prompt import called_functions, prompt_tokens, tool_schemas, turn
 from engines.simulator.sampling import chat_logprobs, quoted, stops
 from engines.simulator.schema import Body
 from engines.simulator.script import Answer, Call
@@ -102,9 +102,9 @@ def _check(body: Body, model: SimulatedModel) -> None:
             kind = part.get("type") if isinstance(part, dict) else None
             if kind != "text":
                 raise BadRequest(f"only text message is supported, but got {kind}")
-        for call in message.get("tool_calls") or ():
+        for function in called_functions(message):
             try:
-                json.loads(call["function"]["arguments"])
+                json.loads(str(function.get("arguments")))
             except ValueError as error:
                 raise BadRequest(str(error), 500) from error
     _check_tools(body, model)

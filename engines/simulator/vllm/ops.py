@@ -50,8 +50,9 @@ def _row(name: str, root: str, parent: str | None, length: int | None) -> dict[s
 
 def tokenize(body: Body, model: SimulatedModel) -> Reply:
     """`/tokenize`, with stand-in ids."""
-    if "messages" in body:
-        count = prompt_tokens(body["messages"], body.get("tools"))
+    messages = body.get("messages")
+    if isinstance(messages, list):
+        count = prompt_tokens([each for each in messages if isinstance(each, dict)], body.get("tools"))
         ids = [tokens.token_id(str(number)) for number in range(count)]
     else:
         ids = [tokens.token_id(piece) for piece in tokens.pieces(str(body.get("prompt", "")))]

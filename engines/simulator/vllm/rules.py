@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engines.simulator.models import SimulatedModel
+from engines.simulator.prompt import called_functions
 from engines.simulator.schema import Body, Field, Issue, Kind, Schema, check, is_finite
 from engines.simulator.vllm.errors import BadRequest, about, invalid
 
@@ -160,9 +161,8 @@ def _messages(messages: list[Any]) -> Iterator[Issue]:
         content = message.get("content")
         if not isinstance(content, str | list) and not (content is None and empty_allowed):
             yield Issue("string_type", (*where, "content"), "Input should be a valid string", content)
-        for call in message.get("tool_calls") or ():
-            function = call.get("function") if isinstance(call, dict) else None
-            if isinstance(function, dict) and not isinstance(function.get("arguments", ""), str):
+        for function in called_functions(message):
+            if not isinstance(function.get("arguments", ""), str):
                 where_call = ("body", 0, "ChatCompletionMessageFunctionToolCallParam", "function")
                 yield Issue("string_type", where_call, "Input should be a valid string", function["arguments"])
 
