@@ -4,39 +4,19 @@ Rules of this file: grammar code only pulls characters through the cursor; a cal
 back; what does not fit is read again as text, so nothing is lost.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from gateway.wire.toolcalls.cursor import CutError, MismatchError, Pull
 from gateway.wire.toolcalls.kernels import guided, json_calls, name_json, nested, objects, pythonic, xml
+from gateway.wire.toolcalls.kernels.starts import begins, direct
 from gateway.wire.toolcalls.marks import Marks, marks
 from gateway.wire.toolcalls.reader import Reader
+from gateway.wire.toolcalls.setting import Setting
 from gateway.wire.toolcalls.sink import Channel, Sink
-from gateway.wire.toolcalls.spec import COMMON_TURN_ENDS, Format, Grammar, Implicit, Kernel, Reasoning
+from gateway.wire.toolcalls.spec import COMMON_TURN_ENDS, Grammar, Implicit, Kernel
 from gateway.wire.toolcalls.tools import Offer
 
 _NEWLINE: Final = marks("\n", "\r\n")
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What one answer is read with.
-
-    Args:
-        format: the wire format.
-        reasoning: how reasoning is fenced; None leaves it in the content.
-        starts_in_reasoning: the prompt ended inside an open reasoning block.
-        calls: whether calls are taken out; otherwise their text is content.
-        guided: the engine was made to write JSON calls, or the arguments of one call.
-        forced: the function that arguments without a name belong to.
-    """
-
-    format: Format
-    reasoning: Reasoning | None
-    starts_in_reasoning: bool = False
-    calls: bool = True
-    guided: bool = False
-    forced: str = ""
 
 
 class Machine(Reader):
@@ -140,7 +120,7 @@ class Machine(Reader):
         return True
 
     def _bare_calls(self, grammar: Grammar) -> Pull[bool]:
-        if not _begins(grammar, (yield from self.cursor.peek())):
+        if not begins(grammar, (yield from self.cursor.peek())):
             return False
         self.only_offered = True
         self._owed = yield from self._tried(self._section(grammar, ""), "")
@@ -228,7 +208,7 @@ class Machine(Reader):
                     cursor.take(cursor.pos + 1)
                     sink.repair("stray_bracket")
                     continue
-                if not _direct(grammar, char):
+                if not direct(grammar, char):
                     raise MismatchError
                 yield from self._item(grammar, char)
         cursor.release()
@@ -303,31 +283,3 @@ class Machine(Reader):
         self._owed = False
         sink.reasoning.write(text)
         return False
-
-
-def _begins(grammar: Grammar, char: str) -> bool:
-    """Whether a shape without markup can begin with `char`."""
-    match grammar.kernel:
-        case Kernel.JSON:
-            return char in ("{", "[") or (grammar.fenced and char == "`")
-        case Kernel.PYTHONIC:
-            return char == "["
-        case Kernel.NAME_JSON:
-            return char.isalnum() or char == "_" or (grammar.list_of and char in ("[", "{"))
-        case _:
-            return char == "c"
-
-
-def _direct(grammar: Grammar, char: str) -> bool:
-    """Whether an item can stand in its section without an opener and begin with `char`."""
-    if grammar.at_start:
-        return _begins(grammar, char)
-    match grammar.kernel:
-        case Kernel.JSON:
-            return char in ("{", "[", "`")
-        case Kernel.KEYED:
-            return char == "["
-        case Kernel.PYTHONIC:
-            return char in ("[", "_") or char.isalpha()
-        case _:
-            return bool(grammar.opens) and char in ("{", "[")

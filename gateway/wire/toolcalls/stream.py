@@ -20,7 +20,8 @@ from gateway.wire.toolcalls.deltas import (
 )
 from gateway.wire.toolcalls.finish import cut, finish_reason
 from gateway.wire.toolcalls.harmony import HarmonyMachine
-from gateway.wire.toolcalls.machine import Machine, Setting
+from gateway.wire.toolcalls.machine import Machine
+from gateway.wire.toolcalls.setting import Setting
 from gateway.wire.toolcalls.sink import Sink
 from gateway.wire.toolcalls.spec import Format
 from gateway.wire.toolcalls.tools import Offer

@@ -6,7 +6,8 @@ from typing import Final
 
 from gateway.wire.toolcalls.cursor import CutError, MismatchError, Pull
 from gateway.wire.toolcalls.jsontext import quoted
-from gateway.wire.toolcalls.kernels.xml import Value, function
+from gateway.wire.toolcalls.kernels.value import Value
+from gateway.wire.toolcalls.kernels.xml import function
 from gateway.wire.toolcalls.marks import marks
 from gateway.wire.toolcalls.reader import MAX_NAME, Reader
 from gateway.wire.toolcalls.schema import ANY, STRING, coerced, element, kinds_of, member
