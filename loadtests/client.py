@@ -18,6 +18,7 @@ KEEP: Final = 4.0
 """Seconds that an idle connection is used again; engines close theirs after 5."""
 
 _END: Final = b"\n\n"
+_ERROR: Final = b'data: {"error":'
 _DONE: Final = b"data: [DONE]\n\n"
 _SMALL_BUFFER: Final = 4096
 
@@ -135,9 +136,11 @@ class Link(asyncio.Protocol):
         status = self._parser.get_status_code()
         if status != 200:
             return str(status)
-        if self._streamed and not self._tail.endswith(_DONE):
-            return ERROR_EVENT if b'"error"' in self._tail else CUT
-        return OK
+        if not self._streamed:
+            return OK
+        if _ERROR in self._tail:  # vLLM ends even such a stream with [DONE]
+            return ERROR_EVENT
+        return OK if self._tail.endswith(_DONE) else CUT
 
     def _end(self, outcome: str) -> None:
         sample, self._sample = self._sample, None

@@ -152,11 +152,13 @@ def facts(rows: Rows, machine: str, peers: Sequence[str]) -> str:
 
 def failures(rows: Rows) -> str:
     """What went wrong, as a list; empty if nothing did."""
-    lines = []
-    for row in rows:
-        if what := row.get("failed") or row.get("errors"):
-            lines.append(f"- {row['gateway']}, {row['scenario']}: {what if 'failed' in row else f'{what} errors'}")
-    return "\n".join(lines)
+    failed = [row for row in rows if row.get("failed") or row.get("errors")]
+    return "\n".join(f"- {row['gateway']}, {row['scenario']}: {trouble(row)}" for row in failed)
+
+
+def trouble(row: Mapping[str, object]) -> str:
+    """Why a row is not a good one."""
+    return str(row["failed"]) if row.get("failed") else f"{row['errors']} errors"
 
 
 def insert(document: str, measured: str) -> str:
