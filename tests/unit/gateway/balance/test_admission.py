@@ -39,7 +39,9 @@ class Waiting(RuleBasedStateMachine):
             return
         assert (found.displaced is not None) is full
         if found.displaced is not None:
-            assert found.displaced in [ticket for ticket, _ in self.waiting]
+            held = next(held for ticket, held in self.waiting if ticket is found.displaced)
+            # Only a higher priority, by more than the other's waiting is worth, takes a place away.
+            assert self.now - found.displaced.joined < AGING * (priority - held)
             self.forget(found.displaced)
         self.waiting.append((found.ticket, priority))
 
