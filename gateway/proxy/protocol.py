@@ -26,16 +26,7 @@ from gateway.proxy.exchange import Exchange
 from gateway.proxy.inbound import read_headers, too_large
 from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Plane, PlaneSource
-from gateway.wire.http1 import (
-    CONTINUE,
-    HEAD_LIMIT,
-    ChunkedBody,
-    Head,
-    HeadMemo,
-    HeadTooLarge,
-    SizedBody,
-    parse_head,
-)
+from gateway.wire.http1 import CONTINUE, HEAD_LIMIT, ChunkedBody, Head, HeadMemo, HeadTooLarge, SizedBody, parse_head
 
 OPERATIONS: Final = {b"POST " + path.encode(): operation for path, operation in FORWARDED.items()}
 STARTS: Final = tuple(start + b" " for start in OPERATIONS)
@@ -52,7 +43,6 @@ BODY_TIME: Final = 60.0
 BODY_RATE: Final = 4096
 LOOK_EVERY: Final = 5.0
 """Seconds between two looks at a connection's age."""
-
 
 _UNREAD: Final = Inbound(Operation.CHAT)
 """Stands for a head that could not be read."""
