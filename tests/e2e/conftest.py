@@ -6,6 +6,7 @@ refused in CI.
 """
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -86,10 +87,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     engine = session.config.stash.get(ENGINE, None)
-    if engine is not None:
-        engine.process.stop()
+    if engine is None:
+        return
+    engine.process.stop()
+    if exitstatus == pytest.ExitCode.OK:
+        shutil.rmtree(engine.process.log.parent)
+    else:
+        print(f"\nvLLM's output: {engine.process.log}")
 
 
 @pytest.fixture(scope="session")
