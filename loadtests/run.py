@@ -15,7 +15,7 @@ from loadtests.catalogue import FLEET, MODELS, SCENARIOS
 from loadtests.load import Load, Loaded, Side, sides
 from loadtests.processes import Machinery
 from loadtests.sample import OK, Sample
-from loadtests.scenario import Scenario, Steady
+from loadtests.scenario import Replicas, Scenario, Served, Steady
 from loadtests.summary import Summary, summarise
 from loadtests.usage import Look, Watch, since
 
@@ -60,6 +60,15 @@ def chosen(names: Sequence[str], seconds: float | None) -> list[Scenario]:
     known = {scenario.name: scenario for scenario in SCENARIOS}
     found = [known[name] for name in names] if names else list(SCENARIOS)
     return found if seconds is None else [replace(scenario, seconds=seconds) for scenario in found]
+
+
+def needed(scenarios: Sequence[Scenario]) -> tuple[list[Replicas], list[Served]]:
+    """The engines and models that the scenarios ask for."""
+    asked = {shape.model for scenario in scenarios for shape in scenario.shapes}
+    asked |= {scenario.slow.shape.model for scenario in scenarios if scenario.slow is not None}
+    models = [model for model in MODELS if model.name in asked]
+    behind = {model.replicas for model in models}
+    return [replicas for replicas in FLEET if replicas.name in behind], models
 
 
 class Show:
@@ -112,8 +121,9 @@ class Show:
 async def run(scenarios: Sequence[Scenario], carrier: str, console: Console) -> list[Result]:
     """Starts everything, runs the scenarios one after the other, and ends everything."""
     console.print("Starting the simulated engines and the gateway")
-    async with Machinery(FLEET, MODELS, carrier) as machinery:
-        direct, gateway = sides(MODELS, machinery.engines, machinery.gateway_address)
+    fleet, models = needed(scenarios)
+    async with Machinery(fleet, models, carrier) as machinery:
+        direct, gateway = sides(models, machinery.engines, machinery.gateway_address)
         results = []
         with Show(console, scenarios) as show:
             for scenario in scenarios:
@@ -147,8 +157,9 @@ async def measure(scenario: Scenario, side: Side, show: Show, pid: int | None) -
 def print_results(console: Console, results: Sequence[Result], report: Path) -> None:
     """The main numbers as a table."""
     table = Table(title="Medians through the gateway (and directly)")
-    for heading in ("scenario", "requests", "first, ms", "between, ms", "whole, ms", "answered/s", "errors"):
-        table.add_column(heading, justify="left" if heading == "scenario" else "right")
+    table.add_column("scenario", no_wrap=True)
+    for heading in ("requests", "first, ms", "between, ms", "whole, ms", "per second", "errors"):
+        table.add_column(heading, justify="right")
     for result in results:
         ours, theirs = result.gateway.summary, result.direct.summary
         table.add_row(

@@ -1,16 +1,19 @@
 """The processes of a load test."""
 
+import io
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
+from rich.console import Console
 
 from gateway.settings import Settings
-from loadtests.catalogue import CHAT_MIX, FLEET, MODELS
+from loadtests.catalogue import AGENTS, CHAT_MIX, FLEET, MODELS, SCENARIOS
 from loadtests.load import Load, sides
 from loadtests.processes import DidNotStart, Machinery, engine_arguments, settings
-from loadtests.run import chosen
+from loadtests.run import chosen, needed, print_results, run
 from loadtests.sample import OK
 from loadtests.scenario import Bursts
 from loadtests.usage import Watch
@@ -68,6 +71,29 @@ async def test_a_process_that_cannot_start_says_why_and_nothing_is_left_running(
             raise AssertionError("it started")
 
     assert children() <= before
+
+
+async def test_a_run_measures_both_sides_and_what_the_gateway_used() -> None:
+    before = children()
+    text = io.StringIO()
+    console = Console(file=text)
+    (result,) = results = await run([replace(AGENTS, seconds=1.0, grace=30.0)], "asgi", console)
+    print_results(console, results, Path("report.html"))
+
+    assert result.unexpected == {}
+    assert result.direct.summary.ok == result.gateway.summary.ok == result.gateway.summary.requests > 0
+    assert result.gateway.looks[-1].cpu > 0
+    assert result.direct.looks == ()
+    assert "agents" in text.getvalue()
+    assert children() <= before
+
+
+def test_only_the_engines_that_are_asked_are_started() -> None:
+    fleet, models = needed([AGENTS])
+
+    assert [replicas.name for replicas in fleet] == ["tools"]
+    assert [model.name for model in models] == ["agent"]
+    assert len(needed(SCENARIOS)[0]) == len(FLEET)
 
 
 def test_scenarios_are_chosen_by_name_and_may_be_shortened() -> None:
