@@ -302,6 +302,7 @@ class Exchange:
         meter.ended(outcome, now - self.started)
         if plane.observe is not None:
             plane.observe(self._summary(outcome, status, now))
+        self._attempt = None  # it knows its owner: both would wait for the garbage collector, with all their bytes
 
     def _summary(self, outcome: str, status: int, now: float) -> RequestSummary:
         attempt = self._attempt
