@@ -3,12 +3,16 @@
 A label look-up per request costs more than the rest of the count (performance.md: 1.1 to 1.5 µs each), so each pair of
 model and engine owns a `Meter` that is found once, when the routes are built. Label values come from the
 configuration only: a client cannot make new series.
+
+Where several processes serve one port, each counts by itself. A `Snapshot` is what one has counted; added up, they are
+what all have.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
 
+import msgspec
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -40,6 +44,55 @@ REQUEST_BUCKETS: Final = (
 FIRST_TOKEN_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0)
 INTER_TOKEN_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0)
 
+PROCESS_RULES: Final[Mapping[str, Callable[[float, float], float]]] = {
+    "process_start_time_seconds": min,
+    "process_max_fds": max,
+}
+"""How the operating system's numbers of several processes become one; those not named here are added up."""
+
+PROCESS_KEPT: Final = frozenset({"process_cpu_seconds_total", "process_start_time_seconds"})
+"""The operating system's numbers that still count when a process has ended."""
+
+
+class TotalUnavailable(Exception):
+    """What the other processes have counted cannot be had, and this one's counts alone would be wrong."""
+
+
+Seconds: TypeAlias = tuple[list[int], float]
+"""A histogram's counts by bucket, and the sum of what it has seen."""
+
+
+class MeterCounts(msgspec.Struct, array_like=True):
+    """What a `Meter` holds; see there."""
+
+    model: str
+    engine: str
+    in_flight: int
+    input_tokens: int
+    output_tokens: int
+    outcomes: dict[str, int]
+    retries: dict[str, int]
+    request: Seconds
+    first_token: Seconds
+    inter_token: Seconds
+
+
+class Snapshot(msgspec.Struct, array_like=True):
+    """What one process has counted, or several together. Meters that have nothing to say are left out."""
+
+    meters: list[MeterCounts] = []
+    shed: dict[str, int] = {}
+    endpoints: list[tuple[str, str, bool]] = []
+    """Engine, endpoint, and whether it may be given requests."""
+    process: dict[str, float] = {}
+    """What the operating system says, by the metric's name."""
+
+    def final(self) -> "Snapshot":
+        """What stays of it when the process has ended: nothing is in flight, and nobody looks at endpoints."""
+        kept = {name: value for name, value in self.process.items() if name in PROCESS_KEPT}
+        meters = [msgspec.structs.replace(counts, in_flight=0) for counts in self.meters]
+        return Snapshot(meters, self.shed, [], kept)
+
 
 class Histogram:
     """Counts of seconds by bucket; the last bucket has no upper bound."""
@@ -65,9 +118,19 @@ class Histogram:
             found.append((bound, float(running)))
         return found
 
+    def add(self, seconds: Seconds) -> None:
+        """Takes in what another histogram with the same bounds has seen."""
+        counts, total = seconds
+        self.counts = [mine + other for mine, other in zip(self.counts, counts, strict=True)]
+        self.total += total
+
 
 class Meter:
     """All counts of one model on one engine."""
+
+    NUMBERS: Final = ("in_flight", "input_tokens", "output_tokens")
+    COUNTS: Final = ("outcomes", "retries")
+    HISTOGRAMS: Final = ("request", "first_token", "inter_token")
 
     __slots__ = (
         "engine",
@@ -103,18 +166,52 @@ class Meter:
         """One attempt was followed by another."""
         self.retries[reason] = self.retries.get(reason, 0) + 1
 
+    def counts(self) -> MeterCounts | None:
+        """What it holds, as a view for sending at once; None if that is nothing."""
+        if not (self.outcomes or self.in_flight or self.retries or self.input_tokens or self.output_tokens):
+            return None
+        return MeterCounts(
+            self.model,
+            self.engine,
+            self.in_flight,
+            self.input_tokens,
+            self.output_tokens,
+            self.outcomes,
+            self.retries,
+            (self.request.counts, self.request.total),
+            (self.first_token.counts, self.first_token.total),
+            (self.inter_token.counts, self.inter_token.total),
+        )
+
+    def add(self, other: MeterCounts) -> None:
+        """Takes in what another process counted for the same model and engine."""
+        for name in self.NUMBERS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in self.COUNTS:
+            _add_up(getattr(self, name), getattr(other, name))
+        for name in self.HISTOGRAMS:
+            getattr(self, name).add(getattr(other, name))
+
+
+def _add_up(mine: dict[str, int], others: Mapping[str, int]) -> None:
+    for key, count in others.items():
+        mine[key] = mine.get(key, 0) + count
+
 
 class Meters(Collector):
     """All meters, findable by model and engine, and readable by prometheus-client.
 
-    They outlive a change of the configuration: a model that comes back goes on counting where it was.
+    They outlive a change of the configuration: a model that comes back goes on counting where it was. `ask_all` is
+    there where several processes serve: it gives the counts of all, or raises `TotalUnavailable`.
     """
 
     def __init__(self) -> None:
         self._meters: dict[tuple[str, str], Meter] = {}
         self._endpoints: Mapping[tuple[str, str], bool] = {}
         self._shed: dict[str, int] = {}
+        self.process: dict[str, float] = {}
         self.config_hash = ""
+        self.ask_all: Callable[[Snapshot], Awaitable[Snapshot]] | None = None
 
     def meter(self, model: str, engine: str) -> Meter:
         """The meter of a model on an engine; "" for requests that reached no engine."""
@@ -130,6 +227,35 @@ class Meters(Collector):
     def see_endpoints(self, up: Mapping[tuple[str, str], bool]) -> None:
         """What is known of each (engine, endpoint) now."""
         self._endpoints = up
+
+    def snapshot(self) -> Snapshot:
+        """All counts, as a view: to be sent or added before anything is counted again."""
+        meters = [counts for meter in self._meters.values() if (counts := meter.counts()) is not None]
+        return Snapshot(meters, self._shed, [(*at, up) for at, up in self._endpoints.items()], self.process)
+
+    def add(self, other: Snapshot) -> None:
+        """Takes in what another process counted. An endpoint is up if any process may give it requests."""
+        for counts in other.meters:
+            self.meter(counts.model, counts.engine).add(counts)
+        _add_up(self._shed, other.shed)
+        endpoints = dict(self._endpoints)
+        for engine, endpoint, up in other.endpoints:
+            endpoints[engine, endpoint] = endpoints.get((engine, endpoint), False) or up
+        self._endpoints = endpoints
+        for name, value in other.process.items():
+            mine = self.process.get(name)
+            rule = PROCESS_RULES.get(name, float.__add__)
+            self.process[name] = value if mine is None else rule(mine, value)
+
+    def showing(self, total: Snapshot) -> "Meters":
+        """Other meters that hold exactly these counts, with all the series that these have, in their order."""
+        shown = Meters()
+        shown.config_hash = self.config_hash
+        for model, engine in self._meters:
+            shown.meter(model, engine)
+        shown.see_endpoints(dict.fromkeys(self._endpoints, False))
+        shown.add(total)
+        return shown
 
     def collect(self) -> Iterable[Metric]:
         """Prometheus' view (prometheus-client calls this at each scrape)."""

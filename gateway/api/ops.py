@@ -1,15 +1,22 @@
-"""What operators and their machines ask: is it alive, can it serve, what has it counted."""
+"""What operators and their machines ask: is it alive, can it serve, what has it counted.
 
-from collections.abc import Iterator
+Where several processes serve one port, any of them gives the counts of all. Whether it is alive and can serve, each
+says of itself.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header
 from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gateway.api.view import View, engine_serves, model_may_be_served, serves
+from gateway.metrics import Snapshot, TotalUnavailable
 
 
 class Alive(BaseModel):
@@ -44,12 +51,39 @@ def _reasons(view: View) -> Iterator[str]:
         yield "no model is known: no engine has listed one yet"
 
 
-def registry(view: View) -> CollectorRegistry:
+class ProcessNumbers(Collector):
+    """What the operating system says about this process, or the given numbers in the same form."""
+
+    def __init__(self, numbers: Mapping[str, float] | None = None) -> None:
+        self._source = ProcessCollector(registry=None)
+        self._numbers = numbers
+
+    def collect(self) -> Iterable[Metric]:
+        """Prometheus' view."""
+        for metric in self._source.collect():
+            if self._numbers is not None:
+                metric.samples = [one._replace(value=self._numbers.get(one.name, one.value)) for one in metric.samples]
+            yield metric
+
+    def read(self) -> dict[str, float]:
+        """The numbers by name."""
+        return {sample.name: sample.value for metric in self.collect() for sample in metric.samples}
+
+
+def registry(meters: Collector, process: Collector) -> CollectorRegistry:
     """The gateway's own metrics and those of its process; nothing of the libraries' default registry."""
     found = CollectorRegistry(auto_describe=False)
-    found.register(view.meters)
-    ProcessCollector(registry=found)
+    found.register(meters)
+    found.register(process)
     return found
+
+
+def snapshot(view: View, *, thorough: bool) -> Snapshot:
+    """What this process has counted; ``thorough`` also asks the operating system again."""
+    see_endpoints(view)
+    if thorough:
+        view.meters.process = ProcessNumbers().read()
+    return view.meters.snapshot()
 
 
 def see_endpoints(view: View) -> None:
@@ -66,7 +100,7 @@ def see_endpoints(view: View) -> None:
 def router(view: View) -> APIRouter:
     """The routes."""
     routes = APIRouter(tags=["operation"])
-    metrics_registry = registry(view)
+    own = registry(view.meters, ProcessNumbers())
 
     async def healthz() -> Alive:
         """Says that the process answers."""
@@ -79,9 +113,17 @@ def router(view: View) -> APIRouter:
 
     async def metrics(accept: Annotated[str, Header()] = "") -> Response:
         """Gives all counts in Prometheus' text format, or as OpenMetrics if asked for."""
-        see_endpoints(view)
         encode, content_type = choose_encoder(accept)
-        return Response(encode(metrics_registry), headers={"content-type": content_type})
+        if view.meters.ask_all is None:
+            see_endpoints(view)
+            shown = own
+        else:
+            try:
+                total = await view.meters.ask_all(snapshot(view, thorough=True))
+            except TotalUnavailable:
+                return PlainTextResponse("the counts of the other processes cannot be had now\n", 503)
+            shown = registry(view.meters.showing(total), ProcessNumbers(total.process))
+        return Response(encode(shown), headers={"content-type": content_type})
 
     routes.add_api_route("/healthz", healthz, methods=["GET"])
     routes.add_api_route(

@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import functools
 import gc
 import math
 import os
@@ -20,10 +21,14 @@ import typer
 import uvicorn
 
 from gateway import logs
-from gateway.app import Application, create_app
+from gateway.api.ops import snapshot
+from gateway.app import Application, Gateway, create_app
 from gateway.cli.report import read_settings, show_problems
 from gateway.proxy.carriers import Carrier, protocol_of
 from gateway.settings import ConfigErrors, Server, Settings
+from gateway.supervisor.link import Link
+from gateway.supervisor.listeners import spread
+from gateway.supervisor.supervisor import CannotServe, Plan, Supervisor
 
 BACKLOG: Final = 4096
 """Connections that the kernel keeps while the loop is busy."""
@@ -62,6 +67,11 @@ class GatewayServer(uvicorn.Server):
         self._drain = drain
         self._told = told
         self._asked_at = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended by a fault of its own, at the start or later."""
+        return self.crashed or not self.started
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Notes a signal. uvicorn would raise it again at the end, and so die of it."""
@@ -122,6 +132,32 @@ class GatewayServer(uvicorn.Server):
             task.cancel()
 
 
+class MemberServer(GatewayServer):
+    """One of several servers on a port, with a line to the supervisor. Without the supervisor, it drains and ends."""
+
+    def __init__(self, config: uvicorn.Config, drain: float, gateway: Gateway, line: socket.socket) -> None:
+        super().__init__(config, drain, lambda _: self._link.ready())
+        self._link = Link(line, functools.partial(snapshot, gateway), self._orphaned)
+        gateway.meters.ask_all = self._link.ask
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serves until it is told to end."""
+        await self._link.open()
+        try:
+            await super().serve(sockets)
+        finally:
+            await self._link.close()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Lets the supervisor start another one, and drains."""
+        self._link.leaving()
+        await super().shutdown(sockets)
+
+    def _orphaned(self) -> None:
+        _log.warning("the supervisor is gone")
+        self.should_exit = True
+
+
 def settle_memory() -> None:
     """Ends the start: what it has built stays for good, so the collector need not look at it again (5 to 10 % of a
     request's cost), and what it has thrown away goes back to the system.
@@ -142,7 +178,7 @@ def serve(
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, max=1, help="Processes that serve; only 1 for now.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that serve.")] = None,
     engine: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND=URL", help="An engine, instead of a file; its models are discovered. Repeatable."),
@@ -159,11 +195,41 @@ def serve(
     sockets = bind(server)
     logs.configure(sys.stderr)
     application = create_app(settings, config_hash=config_hash)
-    running = server_for(application, server, lambda url: typer.echo(f"turnout: listening on {url}"), carrier)
+    _require_parts()
+    code = (_serve_alone if server.workers == 1 else _serve_together)(application, server, sockets, carrier)
+    if code:
+        raise typer.Exit(code)
+
+
+def _serve_alone(application: Application, server: Server, sockets: list[socket.socket], carrier: Carrier) -> int:
+    return _run(server_for(application, server, _tell, carrier), sockets)
+
+
+def _serve_together(application: Application, server: Server, sockets: list[socket.socket], carrier: Carrier) -> int:
+    """Several processes; gives the supervisor's exit code, or that of the member that this process has become."""
+
+    def member(listeners: list[socket.socket], line: socket.socket) -> int:
+        config = _config(application, server, carrier)
+        return _run(MemberServer(config, server.drain, application.gateway, line), listeners)
+
+    url = url_of(sockets[0])
+    listeners = spread(sockets, server.workers, BACKLOG)
+    _log.info("max_in_flight and the retry budget hold in each process by itself", processes=server.workers)
+    settle_memory()
+    try:
+        return Supervisor(Plan(listeners, member, lambda: _tell(url), server.drain + LAST_WORDS)).run()
+    except CannotServe as error:
+        raise typer.TyperException(str(error)) from None
+
+
+def _run(running: GatewayServer, sockets: list[socket.socket]) -> int:
     running.run(sockets)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end is near; one more Ctrl-C must not spoil the exit code
-    if running.crashed:
-        raise typer.Exit(1)
+    return int(running.failed)
+
+
+def _tell(url: str) -> None:
+    typer.echo(f"turnout: listening on {url}")
 
 
 def _settings(config: Path | None, engines: Sequence[str]) -> tuple[Settings, str]:
@@ -224,12 +290,20 @@ def server_for(
     application: Application, server: Server, told: Callable[[str], None], carrier: Carrier = Carrier.PROTOCOL
 ) -> GatewayServer:
     """A server, ready to `run` or `serve` on sockets."""
+    _require_parts()
+    return GatewayServer(_config(application, server, carrier), server.drain, told)
+
+
+def _require_parts() -> None:
     missing = [name for name in ("uvloop", "httptools") if find_spec(name) is None]
     if missing:
         raise typer.TyperException(f"{' and '.join(missing)} must be installed: the gateway does not run without")
+
+
+def _config(application: Application, server: Server, carrier: Carrier) -> uvicorn.Config:
     # uvicorn calls what it takes for a class; its annotation knows only classes.
     http: Any = protocol_of(application.gateway)
-    config = uvicorn.Config(
+    return uvicorn.Config(
         application,
         loop="uvloop",
         http=http if carrier is Carrier.PROTOCOL else "httptools",
@@ -243,4 +317,3 @@ def server_for(
         timeout_keep_alive=math.ceil(server.keep_alive),
         timeout_graceful_shutdown=LAST_WORDS,
     )
-    return GatewayServer(config, server.drain, told)

@@ -25,7 +25,6 @@ from gateway.settings.values import (
     RefusedValueError,
     Secret,
     TcpPort,
-    WholeNumber,
     engine_url,
 )
 
@@ -58,7 +57,9 @@ class Server(Section):
 
     host: Name = Field(default="127.0.0.1", description="address to listen on", examples=["0.0.0.0"])
     port: TcpPort = Field(default=8080, description="port to listen on; 0 takes a free one")
-    workers: WholeNumber = Field(default=1, description="processes that serve")
+    workers: PositiveNumber = Field(
+        default=1, description="processes that serve; max_in_flight and the retry budget hold in each one by itself"
+    )
     max_body: PositiveSize = Field(default=64 * 2**20, description="largest request body in bytes; 413 above it")
     cors_origins: tuple[Origin, ...] = Field(
         default=(), description="browser origins that may call", examples=["[https://chat.example.org]"]

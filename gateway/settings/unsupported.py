@@ -32,7 +32,6 @@ NOT_YET: Final[tuple[NotYet, ...]] = (
     NotYet("admission", "a queue for requests"),
     NotYet("state", "state shared through Redis"),
     NotYet("admin", "the admin API"),
-    NotYet("server.workers", "more than one worker process", values=r"0*[1-9][0-9]+|0*[2-9]", instead="use 1 for now"),
     NotYet("server.heartbeat", "heartbeats in waiting streams"),
     NotYet("engines.*.parser", "tool parsers"),
     NotYet("engines.*.embeddings", "embeddings on Triton", values=r"true|yes|on|y|t|1", instead="use false for now"),

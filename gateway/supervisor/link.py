@@ -1,0 +1,115 @@
+"""A member's end of the line to the supervisor."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import msgspec
+
+from gateway.metrics import Snapshot, TotalUnavailable
+from gateway.supervisor.frames import Frame, FrameReader, Kind
+
+PUSH: Final = 1.0
+"""Seconds between two reports of counts that nobody asked for: all that is lost of a member that is killed."""
+
+PATIENCE: Final = 2.0
+"""Seconds to wait for a total. The supervisor waits for less, unless it is not well itself."""
+
+
+class Counts(Protocol):
+    """Where a member's counts come from."""
+
+    def __call__(self, *, thorough: bool) -> Snapshot:
+        """All counts; those of the operating system only if they are worth the trouble."""
+
+
+class Link(asyncio.Protocol):
+    """Reports to the supervisor, and asks it for what all members have counted.
+
+    ``orphaned`` is called when the supervisor is gone: nobody would replace this process or tell it to stop.
+    """
+
+    def __init__(self, line: socket.socket, counts: Counts, orphaned: Callable[[], None]) -> None:
+        self._line = line
+        self._counts = counts
+        self._orphaned = orphaned
+        self._reader = FrameReader()
+        self._asks: dict[int, asyncio.Future[Snapshot]] = {}
+        self._number = 0
+        self._reported = b""
+        self._timer: asyncio.TimerHandle | None = None
+        self._closing = False
+
+    async def open(self) -> None:
+        """Begins; needs a running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._transport, _ = await self._loop.create_unix_connection(lambda: self, sock=self._line)
+
+    def ready(self) -> None:
+        """Requests are taken from now on."""
+        self._send(Frame(Kind.READY))
+        self._timer = self._loop.call_later(PUSH, self._push)
+
+    def leaving(self) -> None:
+        """No more requests are taken."""
+        self._send(Frame(Kind.LEAVING))
+
+    async def ask(self, own: Snapshot) -> Snapshot:
+        """The counts of all members, these included.
+
+        Raises:
+            TotalUnavailable: the supervisor does not answer.
+        """
+        self._number = number = self._number + 1
+        answer: asyncio.Future[Snapshot] = self._loop.create_future()
+        self._asks[number] = answer
+        self._send(Frame(Kind.ASK, number, msgspec.msgpack.encode(own)))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await answer
+        except TimeoutError:
+            raise TotalUnavailable from None
+        finally:
+            del self._asks[number]
+
+    async def close(self) -> None:
+        """Reports once more, and ends."""
+        self._closing = True
+        if self._timer is not None:
+            self._push()
+            self._timer.cancel()
+        self._transport.close()
+        await asyncio.wait([self._closed], timeout=PATIENCE)
+
+    # ---- asyncio.Protocol
+
+    def data_received(self, data: bytes) -> None:
+        """The supervisor says something."""
+        for frame in self._reader.feed(data):
+            if frame.kind is Kind.POLL:
+                self._send(Frame(Kind.COUNTS, frame.number, msgspec.msgpack.encode(self._counts(thorough=True))))
+            elif frame.kind is Kind.TOTAL and (ask := self._asks.get(frame.number)) is not None and not ask.done():
+                ask.set_result(msgspec.msgpack.decode(frame.payload, type=Snapshot))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The line is cut, by either end."""
+        del exc
+        self._closed.set_result(None)
+        if not self._closing:
+            self._orphaned()
+
+    # ---- own
+
+    def _send(self, frame: Frame) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(frame.encode())
+
+    def _push(self) -> None:
+        """Reports if there is news, and if the last report has got through."""
+        self._timer = self._loop.call_later(PUSH, self._push)
+        report = msgspec.msgpack.encode(self._counts(thorough=False))
+        if report != self._reported and self._transport.get_write_buffer_size() == 0:
+            self._reported = report
+            self._send(Frame(Kind.COUNTS, 0, report))

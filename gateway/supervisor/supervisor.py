@@ -1,0 +1,267 @@
+"""Starts the members, replaces those that end, passes signals on, and adds up what they count."""
+
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, assert_never
+
+import msgspec
+import structlog
+
+from gateway.metrics import Snapshot
+from gateway.supervisor.frames import Frame, Kind
+from gateway.supervisor.member import Member, State, become
+from gateway.supervisor.restarts import Restarts
+from gateway.supervisor.signals import Signals, held_back
+from gateway.supervisor.tally import Tally
+
+GRACE: Final = 5.0
+"""Seconds after the drain in which members may still end by themselves."""
+
+Serve: TypeAlias = Callable[[list[socket.socket], socket.socket], int]
+"""What a member does: serves on the listening sockets, with a line to the supervisor; gives its exit code."""
+
+_log = structlog.get_logger()
+
+
+class CannotServe(Exception):
+    """No member comes up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run. ``listeners`` has the sockets of each place; ``drain`` is in seconds, as the members heed it.
+
+    ``told`` is called once, when the first member takes requests.
+    """
+
+    listeners: Sequence[Sequence[socket.socket]]
+    serve: Serve
+    told: Callable[[], None]
+    drain: float
+
+
+class Supervisor:
+    """Runs a plan until a signal ends it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._members: dict[int, Member] = {}
+        self._due: dict[int, tuple[float, int | None]] = {}
+        """By place without a member: when the next one starts, and whom it follows."""
+        self._restarts = Restarts(len(plan.listeners))
+        self._tally = Tally()
+        self._told = False
+        self._stopping = False
+        self._kill_at: float | None = None
+        self._killed = False
+        self._futile = ""
+
+    def run(self) -> int:
+        """Supervises until the end; gives the exit code: 0, or 1 if a member had to be killed.
+
+        Raises:
+            CannotServe: members end before they serve, again and again.
+        """
+        self._signals = Signals()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._signals.inlet, selectors.EVENT_READ)
+        self._due = dict.fromkeys(range(len(self._plan.listeners)), (0.0, None))
+        while self._due or self._members:
+            now = time.monotonic()
+            self._start_due(now)
+            self._fulfil(now)
+            self._lose_patience(now)
+            for key, events in self._selector.select(self._pause(now)):
+                if key.data is None:
+                    self._obey(self._signals.arrived())
+                else:
+                    self._attend(key.data, events)
+        self._selector.close()
+        if self._futile:
+            raise CannotServe(self._futile)
+        return int(self._killed)
+
+    def _pause(self, now: float) -> float | None:
+        """Seconds until something has to be done unasked."""
+        times = [at for at, _ in self._due.values()]
+        times += [at for at in (self._tally.until(), self._kill_at) if at is not None]
+        return max(0.0, min(times) - now) if times else None
+
+    # ---- members come and go
+
+    def _start_due(self, now: float) -> None:
+        for place, (at, follows) in list(self._due.items()):
+            if at <= now and place in self._due:
+                del self._due[place]
+                self._start(place, follows)
+
+    def _start(self, place: int, follows: int | None) -> None:
+        ours, theirs = socket.socketpair()
+        ours.settimeout(0)
+        theirs.settimeout(0)
+        with held_back():
+            try:
+                pid = os.fork()
+            except OSError as error:
+                ours.close()
+                theirs.close()
+                self._replace(place, follows, None, f"no process can be started: {error.strerror}")
+                return
+            if pid == 0:
+                self._leave_behind(place, ours)
+        if pid == 0:
+            become(lambda: self._plan.serve(list(self._plan.listeners[place]), theirs))
+        theirs.close()
+        member = self._members[pid] = Member(place, pid, ours, follows)
+        self._selector.register(ours, selectors.EVENT_READ, member)
+
+    def _leave_behind(self, place: int, ours: socket.socket) -> None:
+        """In the fork: lets go of all that belongs to the supervisor and to other members."""
+        self._signals.forget()
+        self._selector.close()
+        ours.close()
+        for member in self._members.values():
+            member.line.close()
+        mine = set(self._plan.listeners[place])
+        for one in {one for others in self._plan.listeners for one in others} - mine:
+            one.close()
+
+    def _replace(self, place: int, pid: int | None, served: float | None, how: str) -> None:
+        """Plans for the next member at the place of one that serves no more."""
+        if self._stopping:
+            return
+        others = any(member.state is State.SERVING for member in self._members.values())
+        pause = self._restarts.ended(place, served, others=others)
+        if pause is None:
+            self._futile = f"the gateway does not start: its processes end before they serve (the last: {how})"
+            self._stop(signal.SIGTERM)
+        else:
+            self._due[place] = (time.monotonic() + pause, pid)
+
+    def _leaves(self, member: Member, how: str) -> None:
+        """A member takes nothing new any more: the next one need not wait for its end."""
+        if member.state is State.LEAVING:
+            return
+        member.state = State.LEAVING
+        served = None if member.ready_at is None else time.monotonic() - member.ready_at
+        self._replace(member.place, member.pid, served, how)
+
+    def _reap(self) -> None:
+        for pid, member in list(self._members.items()):
+            how = member.ended()
+            if how is None:
+                continue
+            self._hear(member)
+            if member.open:
+                self._hang_up(member)
+            write = _log.info if self._stopping or how == "exit code 0" else _log.warning
+            write("serving process ended", pid=pid, how=how)
+            del self._members[pid]
+            self._tally.gone(pid)
+            self._leaves(member, how)
+
+    # ---- lines
+
+    def _attend(self, member: Member, events: int) -> None:
+        if events & selectors.EVENT_WRITE:
+            member.flush()
+        if events & selectors.EVENT_READ:
+            self._hear(member)
+        self._watch(member)
+
+    def _hear(self, member: Member) -> None:
+        was_open = member.open
+        for frame in member.heard():
+            self._take(member, frame)
+        if was_open and not member.open:
+            self._hang_up(member)
+
+    def _hang_up(self, member: Member) -> None:
+        member.open = False
+        self._selector.unregister(member.line)
+        member.line.close()
+
+    def _watch(self, member: Member) -> None:
+        if member.open:
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if member.waits else 0)
+            self._selector.modify(member.line, wanted, member)
+
+    def _take(self, member: Member, frame: Frame) -> None:
+        match frame.kind:
+            case Kind.READY:
+                self._ready(member)
+            case Kind.LEAVING:
+                self._leaves(member, "it left")
+            case Kind.COUNTS:
+                self._tally.note(member.pid, msgspec.msgpack.decode(frame.payload, type=Snapshot), frame.number)
+            case Kind.ASK:
+                self._tally.note(member.pid, msgspec.msgpack.decode(frame.payload, type=Snapshot))
+                self._poll(member, frame.number)
+            case Kind.POLL | Kind.TOTAL:
+                pass  # only said to members
+            case _:
+                assert_never(frame.kind)
+
+    def _ready(self, member: Member) -> None:
+        member.state = State.SERVING
+        member.ready_at = time.monotonic()
+        self._restarts.started()
+        more = {} if member.follows is None else {"replaces": member.follows}
+        _log.info("serving process started", pid=member.pid, **more)
+        if not self._told:
+            self._told = True
+            self._plan.told()
+
+    # ---- counts
+
+    def _poll(self, asker: Member, number: int) -> None:
+        others = [one for one in self._members.values() if one is not asker and one.open and one.ready_at is not None]
+        poll = self._tally.ask(asker.pid, number, [one.pid for one in others], time.monotonic())
+        for one in others:
+            one.send(Frame(Kind.POLL, poll))
+            self._watch(one)
+
+    def _fulfil(self, now: float) -> None:
+        for ask in self._tally.fulfilled(now):
+            asker = self._members.get(ask.member)
+            if asker is not None:
+                asker.send(Frame(Kind.TOTAL, ask.number, msgspec.msgpack.encode(self._tally.total())))
+                self._watch(asker)
+
+    # ---- signals and the end
+
+    def _obey(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            if number in {signal.SIGTERM, signal.SIGINT}:
+                self._stop(number)
+            elif number == signal.SIGHUP:
+                self._pass_on(number)
+        if signal.SIGCHLD in numbers:
+            self._reap()
+
+    def _pass_on(self, number: int) -> None:
+        for member in self._members.values():
+            member.signal(number)
+
+    def _stop(self, number: int) -> None:
+        """Ends the accepting at once; members drain by themselves. A further signal is for them to judge."""
+        if not self._stopping:
+            self._stopping = True
+            _log.info("stopping", processes=len(self._members))
+            self._kill_at = time.monotonic() + self._plan.drain + GRACE
+            self._due.clear()
+            for one in {one for listeners in self._plan.listeners for one in listeners}:
+                one.close()
+        self._pass_on(number)
+
+    def _lose_patience(self, now: float) -> None:
+        if self._kill_at is not None and now >= self._kill_at:
+            self._killed = True
+            self._kill_at = None
+            _log.warning("killing what does not end", pids=sorted(self._members))
+            self._pass_on(signal.SIGKILL)
