@@ -63,6 +63,24 @@ class Operation(StrEnum):
     CHAT = "chat"
     COMPLETIONS = "completions"
     EMBEDDINGS = "embeddings"
+    RESPONSES = "responses"
+    MESSAGES = "messages"
+    COUNT_TOKENS = "count_tokens"
+    RERANK = "rerank"
+    SCORE = "score"
+    TOKENIZE = "tokenize"
+    DETOKENIZE = "detokenize"
+
+
+_ANTHROPIC: frozenset[str] = frozenset({"anthropic-version", "anthropic-beta"})
+FORWARDED_HEADERS: Mapping[Operation, frozenset[str]] = {
+    Operation.MESSAGES: _ANTHROPIC,
+    Operation.COUNT_TOKENS: _ANTHROPIC,
+}
+"""Headers of a client, in lower case, that belong to the request of an operation and go on to the engine with it.
+
+Credentials never do: Anthropic clients send theirs as `x-api-key`.
+"""
 
 
 class Health(StrEnum):
@@ -100,6 +118,7 @@ class Profile:
     paths: Mapping[Operation, bytes]
     """Where an operation lives; one that is missing is not served by this kind."""
     tables: Mapping[Operation, Table]
+    """What becomes of request members; an operation with a path and no table is passed on whole."""
     health: HealthProbe
     fault_rules: tuple[FaultRule, ...] = ()
     models_path: str = "/v1/models"
@@ -113,10 +132,9 @@ class Profile:
 
         Raises:
             ParameterRefused: the engine cannot serve a member as asked; the client gets a 400 that names it.
-            KeyError: this kind has no such operation (see `paths`).
         """
-        table = self.tables[operation]
-        if table.quiet.issuperset(members):  # the same test as in policy.prepare, one call earlier
+        table = self.tables.get(operation)
+        if table is None or table.quiet.issuperset(members):  # the same test as in policy.prepare, one call earlier
             return UNCHANGED
         return policy.prepare(table, members, unknown)
 

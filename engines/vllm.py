@@ -119,6 +119,9 @@ EMBEDDINGS = Table(
 
 FAULT_RULES = (
     FaultRule(
+        re.compile(r"^Response with id '"), FaultKind.INVALID_REQUEST, None, "previous_response_id", statuses=(404,)
+    ),
+    FaultRule(
         re.compile(r"chat template error: assistant tool call .* has invalid JSON arguments"),
         FaultKind.INVALID_REQUEST,
         "The arguments of an earlier tool call are not valid JSON.",
@@ -137,6 +140,14 @@ PROFILE = Profile(
         Operation.CHAT: b"/v1/chat/completions",
         Operation.COMPLETIONS: b"/v1/completions",
         Operation.EMBEDDINGS: b"/v1/embeddings",
+        # The Rust frontend has only the last two of these; it answers 404 to the others.
+        Operation.RESPONSES: b"/v1/responses",
+        Operation.MESSAGES: b"/v1/messages",
+        Operation.COUNT_TOKENS: b"/v1/messages/count_tokens",
+        Operation.RERANK: b"/v1/rerank",
+        Operation.SCORE: b"/v1/score",
+        Operation.TOKENIZE: b"/tokenize",
+        Operation.DETOKENIZE: b"/detokenize",
     },
     tables={Operation.CHAT: CHAT, Operation.COMPLETIONS: COMPLETIONS, Operation.EMBEDDINGS: EMBEDDINGS},
     health=HealthProbe("/health"),
