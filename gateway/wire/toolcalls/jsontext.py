@@ -5,6 +5,7 @@ import re
 from json.encoder import encode_basestring
 from typing import Final
 
+_LONGEST_ESCAPE: Final = 6
 _LONE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -34,6 +35,15 @@ def unquoted(raw: str) -> str:
     except ValueError:
         return raw
     return str(text).encode("utf-8", "replace").decode() if _LONE.search(text) else str(text)
+
+
+def unquoted_beginning(raw: str) -> str:
+    """As `unquoted`, for a string that was cut off, perhaps inside an escape."""
+    for cut in range(min(len(raw), _LONGEST_ESCAPE)):
+        kept = raw[: len(raw) - cut]
+        if unquoted(kept) != kept or "\\" not in kept:
+            return unquoted(kept)
+    return ""
 
 
 def refuse_constant(name: str) -> None:

@@ -127,8 +127,11 @@ class Reader:
         if not scanner.close():
             raise MismatchError if scanner.bad else CutError
 
-    def string(self) -> Pull[str]:
+    def string(self, raw: list[str] | None = None) -> Pull[str]:
         """Consumes a JSON string (single quotes are tolerated) and returns the text it stands for.
+
+        Args:
+            raw: takes the inside as it is read, for those who need it when the text ends too early.
 
         Raises:
             MismatchError: no string stands here.
@@ -139,7 +142,7 @@ class Reader:
         if quote not in _STRING_RUN:
             raise MismatchError if quote else CutError
         cursor.take(cursor.pos + 1)
-        raw: list[str] = []
+        raw = [] if raw is None else raw
         while True:
             raw.append((yield from cursor.run(_STRING_RUN[quote], _NO_LIMIT)))
             char = yield from cursor.peek()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.wire.toolcalls.cursor import CutError, MismatchError, Pull
-from gateway.wire.toolcalls.jsontext import as_value
+from gateway.wire.toolcalls.jsontext import as_value, unquoted_beginning
 from gateway.wire.toolcalls.reader import Reader
 from gateway.wire.toolcalls.spec import Grammar
 
@@ -166,7 +166,14 @@ def _odd_arguments(reader: Reader, char: str) -> Pull[str]:
 
 
 def _stringified(reader: Reader) -> Pull[str]:
-    inner = yield from reader.string()
+    raw: list[str] = []
+    try:
+        inner = yield from reader.string(raw)
+    except CutError:
+        if reader.named and reader.cut:
+            reader.begin(*reader.named)
+            reader.arguments(unquoted_beginning("".join(raw)))
+        raise
     try:
         value = as_value(inner) if inner.strip() else {}
         if isinstance(value, str):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.wire.toolcalls.cursor import CutError, MismatchError, Pull
-from gateway.wire.toolcalls.jsontext import quoted
+from gateway.wire.toolcalls.jsontext import escaped, quoted
 from gateway.wire.toolcalls.kernels.value import Value
 from gateway.wire.toolcalls.kernels.xml import function
 from gateway.wire.toolcalls.marks import marks
@@ -70,8 +70,14 @@ def _argument(reader: Reader, grammar: Grammar, tool: str, given: int) -> Pull[N
     if reader.offer.kinds(tool, name) == STRING:
         yield from _streamed(reader, grammar, name)
         return
-    node = yield from _node(reader, grammar, name, 0)
+    node = _Node(name)
     schema = reader.offer.argument(tool, name)
+    try:
+        yield from _fill(reader, grammar, node, 0)
+    except CutError:
+        text = "".join(node.text)
+        reader.arguments('"' + escaped(text) if text.strip() and not node.children else "")
+        raise
     reader.arguments(_json(node, schema, reader.offer.schema(tool)))
 
 
@@ -110,25 +116,26 @@ def _tag(reader: Reader) -> Pull[str]:
     return name.strip()
 
 
-def _node(reader: Reader, grammar: Grammar, name: str, depth: int) -> Pull[_Node]:
+def _fill(reader: Reader, grammar: Grammar, node: _Node, depth: int) -> Pull[None]:
+    """Reads the inside of an element up to its closer."""
     if depth > _MAX_DEPTH:
         raise MismatchError
-    node = _Node(name)
-    opener, closer = grammar.param.opens[0], _closer(grammar, name)
+    opener, closer = grammar.param.opens[0], _closer(grammar, node.name)
     ends = marks(opener, closer, *grammar.item_closes)
     while True:
-        word = yield from reader.cursor.until(ends, node.text.append)
+        word = yield from reader.cursor.until(ends, node.text.append, tail=False)
         if not word:
             raise CutError
         if word == closer:
-            return node
+            return
         if word == opener:
-            child = yield from _tag(reader)
-            node.children.append((yield from _node(reader, grammar, child, depth + 1)))
+            child = _Node((yield from _tag(reader)))
+            node.children.append(child)
+            yield from _fill(reader, grammar, child, depth + 1)
         else:
             reader.cursor.unread(word)
             reader.sink.repair("missing_value_closer")
-            return node
+            return
 
 
 def _json(node: _Node, schema: object, root: Mapping[str, object]) -> str:

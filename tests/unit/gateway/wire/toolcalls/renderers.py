@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - the markers of some formats hold full-width bars
 """Our own renderers: what a well-behaved model of each family writes for some calls."""
 
 import json
@@ -42,7 +43,9 @@ def qwen(opener: str, closer: str) -> Callable[[Calls], str]:
     return lambda calls: "\n".join(one(*call) for call in calls)
 
 
-def invoke(section: str, space: str = "\n", prefix: str = "", item: str = "invoke", param: str = "parameter"):
+def invoke(
+    section: str, space: str = "\n", prefix: str = "", item: str = "invoke", param: str = "parameter"
+) -> Callable[[Calls], str]:
     def one(name: str, arguments: Mapping[str, Any]) -> str:
         params = "".join(
             f'<{prefix}{param} name="{k}">{text_of(v)}</{prefix}{param}>{space}' for k, v in arguments.items()

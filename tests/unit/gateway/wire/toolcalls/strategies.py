@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -159,7 +160,7 @@ def pieces(draw: st.DrawFn, text: str) -> list[str]:
     """A random split of a text."""
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=12)))
     bounds = [0, *cuts, len(text)]
-    return [text[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [text[a:b] for a, b in pairwise(bounds)]
 
 
 Seen = tuple[str | None, str | None, list[tuple[str, str, bool]], str]
@@ -171,7 +172,7 @@ def seen(parsed: Parsed) -> Seen:
     return parsed.content, parsed.reasoning, calls, parsed.finish_reason
 
 
-def read(text: str | list[str], name: str, **settings: Any) -> Seen:
+def read(text: str | list[str], name: str, **settings: Any) -> Seen:  # noqa: ANN401 - handed on as it is
     """`parse` with the tools above."""
     settings.setdefault("tools", TOOLS)
     return seen(parse(text, format=name, **settings))
