@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from engines import faults, policy
+from engines.answers import Answers
 from engines.faults import Fault, FaultKind, FaultRule
 from engines.policy import (
     UNCHANGED,
@@ -26,6 +27,7 @@ from engines.policy import (
 )
 
 __all__ = [
+    "Answers",
     "Default",
     "Drop",
     "EngineKind",
@@ -121,6 +123,7 @@ class Profile:
     """What becomes of request members; an operation with a path and no table is passed on whole."""
     health: HealthProbe
     fault_rules: tuple[FaultRule, ...] = ()
+    answers: Answers = Answers()
     models_path: str = "/v1/models"
     metrics_path: str = "/metrics"
     version_path: str | None = "/version"

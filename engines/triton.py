@@ -5,6 +5,7 @@ Evidence: `recordings/triton/openai_frontend` (the unmodified frontend) and its 
 
 import re
 
+from engines.answers import Answers
 from engines.faults import FaultKind, FaultRule
 from engines.messages import for_triton
 from engines.parameters import BOOKKEEPING, ENGINE_EXTRAS, GUIDED, PASS, PROMISES, TOOLS
@@ -142,5 +143,6 @@ PROFILE = Profile(
     tables={Operation.CHAT: CHAT, Operation.COMPLETIONS: COMPLETIONS, Operation.EMBEDDINGS: EMBEDDINGS},
     health=HealthProbe("/health/ready", not_ready=frozenset({400})),
     fault_rules=FAULT_RULES,
+    answers=Answers(hollow_deltas=True, hides_length=True),
     version_path=None,
 )

@@ -7,6 +7,7 @@ words can tell it from a client's mistake, so a failure in words not listed here
 
 import re
 
+from engines.answers import Answers
 from engines.faults import FaultKind, FaultRule
 from engines.parameters import BOOKKEEPING, ENGINE_EXTRAS, GUIDED, PASS, PROMISES, TOOLS
 from engines.policy import Default, Pass, Policy, Reject, Rename, Table, Translate
@@ -122,6 +123,7 @@ PROFILE = Profile(
     tables={Operation.CHAT: CHAT, Operation.COMPLETIONS: COMPLETIONS},
     health=HealthProbe("/health", not_ready=frozenset({500, 503})),
     fault_rules=FAULT_RULES,
+    answers=Answers(hollow_deltas=True),
     # `/metrics` is JSON and gives each value once only; this path exists when `return_perf_metrics` is set.
     metrics_path="/prometheus/metrics",
 )
