@@ -69,6 +69,12 @@ class Server(Section):
         default=60.0, description="seconds after which a client that stops reading is cut"
     )
     keep_alive: PositiveDuration = Field(default=75.0, description="seconds that an idle client connection stays open")
+    heartbeat: PositiveDuration | None = Field(
+        default=None,
+        description="seconds between signs of life in a stream whose first token is awaited; default: none, so that an "
+        "error before the first token still has its own status",
+        examples=["15s"],
+    )
     access_log: bool = Field(default=False, description="one log line per request", examples=["true"])
 
 
@@ -116,6 +122,14 @@ class Target(Section):
     weight: PositiveFloat = Field(default=1.0, description="share of the requests, relative to the other targets")
 
 
+class Reasoning(Section):
+    """How clients get what a model thought before it answered."""
+
+    field: Literal["reasoning", "reasoning_content", "both"] = Field(
+        default="both", description="the member of messages and deltas that holds it"
+    )
+
+
 class Model(Section):
     """A name that applications ask for."""
 
@@ -127,6 +141,10 @@ class Model(Section):
     aliases: tuple[Name, ...] = Field(default=(), description="further names for it", examples=["[gpt-4o-mini]"])
     policy: Policy = Field(default="least_requests", description="which replica is next")
     task: Task = Field(default="chat", description="what the model does")
+    reasoning: Reasoning = Reasoning()
+    extras: Literal["keep", "strip"] = Field(
+        default="keep", description="members and nulls in answers that OpenAI's do not have"
+    )
     unknown_parameters: Unknown = Field(
         default=Unknown.DROP, description="what happens to parameters that no profile knows"
     )

@@ -32,7 +32,6 @@ NOT_YET: Final[tuple[NotYet, ...]] = (
     NotYet("admission", "a queue for requests"),
     NotYet("state", "state shared through Redis"),
     NotYet("admin", "the admin API"),
-    NotYet("server.heartbeat", "heartbeats in waiting streams"),
     NotYet("engines.*.parser", "tool parsers"),
     NotYet("engines.*.embeddings", "embeddings on Triton", values=r"true|yes|on|y|t|1", instead="use false for now"),
     NotYet("engines.*.launch", "launch settings"),
@@ -40,8 +39,7 @@ NOT_YET: Final[tuple[NotYet, ...]] = (
         "engines.*.urls.*", "URLs that resolve to several addresses", values=r"dns\+.*", instead="list every address"
     ),
     NotYet("models.*.tools", "tool-call formats"),
-    NotYet("models.*.reasoning", "reasoning formats"),
-    NotYet("models.*.extras", "removing fields that OpenAI does not have"),
+    NotYet("models.*.reasoning.format", "reasoning formats"),
     NotYet("models.*.fallbacks", "fallback models"),
     NotYet("models.*.shadow", "shadow traffic"),
     NotYet(
