@@ -22,6 +22,7 @@ _FINISHED: Final = b'"finish_reason":"'
 _USAGE: Final = b'"usage":{'
 _ERROR: Final = b'"error"'
 _DONE_MARK: Final = b"[DONE]"
+_DONE_EVENT: Final = b"data: [DONE]\n\n"
 _NOTHING = (b'""', b"null", b"[]")
 NULL: Final = msgspec.Raw(b"null")
 
@@ -52,6 +53,7 @@ class StreamRelay:
     """
 
     __slots__ = (
+        "_carry",
         "_compact",
         "_cutter",
         "_fast",
@@ -74,6 +76,7 @@ class StreamRelay:
         self._names = names
         self._own_id = own_id
         self._cutter = EventCutter()
+        self._carry = b""
         self._compact = False
         self._fast = False
         self._learned = False
@@ -94,23 +97,59 @@ class StreamRelay:
 
     def feed(self, data: bytes) -> bytes:
         """What ``data`` adds to the client's stream. Raises OverflowError for an event without end."""
-        if self._fast and data[-2:] == b"\n\n" and data[:6] == b"data: ":
-            lines = data.count(b"\n")
-            if (
-                (lines == 2 or 2 * data.count(b"\n\ndata: ") + 2 == lines)
-                and _ERROR not in data
-                and _DONE_MARK not in data
-                and self._swappable(data, lines >> 1)
-            ):
-                self.events += lines >> 1
-                if _USAGE in data:
-                    self._usage_at = data
-                if _FINISHED in data:
-                    self.finished += data.count(_FINISHED)
-                for old, new in self._swaps:
-                    data = data.replace(old, new)
-                return data
-        return self._feed_slowly(data)
+        if not self._fast:
+            return self._feed_slowly(data)
+        if self._carry:
+            data = self._carry + data
+            self._carry = b""
+        if data[-2:] != b"\n\n":
+            end = data.rfind(b"\n\n") + 2
+            if end < 2 or b"\r" in data:
+                return self._carry_on(data)
+            self._carry = data[end:]
+            data = data[:end]
+        if _DONE_MARK not in data and self._passes(data):
+            return self._pass(data)
+        return self._feed_mixed(data)
+
+    def _carry_on(self, data: bytes) -> bytes:
+        """The beginning of an event, and nothing else."""
+        if b"\r" in data:
+            return self._feed_slowly(data)
+        if len(data) > self._cutter.limit:
+            raise OverflowError("an event is larger than the gateway holds")
+        self._carry = data
+        return b""
+
+    def _feed_mixed(self, data: bytes) -> bytes:
+        """Whole events, some of which must be looked at: those before ``[DONE]`` may pass all the same."""
+        passed = b""
+        at = data.rfind(_DONE_EVENT)
+        if at > 0 and self._passes(data[:at]):
+            passed = self._pass(data[:at])
+            data = data[at:]
+        carry, self._carry = self._carry, b""
+        return passed + self._feed_slowly(data + carry)
+
+    def _passes(self, data: bytes) -> bool:
+        """Whether these are plain events of one data line each, none an error, with the names where they should be."""
+        lines = data.count(b"\n")
+        return (
+            data[:6] == b"data: "
+            and (lines == 2 or 2 * data.count(b"\n\ndata: ") + 2 == lines)
+            and _ERROR not in data
+            and (not self._swaps or self._swappable(data, lines >> 1))
+        )
+
+    def _pass(self, data: bytes) -> bytes:
+        self.events += data.count(b"\n") >> 1
+        if _USAGE in data:
+            self._usage_at = data
+        if _FINISHED in data:
+            self.finished += data.count(_FINISHED)
+        for old, new in self._swaps:
+            data = data.replace(old, new)
+        return data
 
     def end(self, expected: int) -> bytes | None:
         """The engine has ended its answer properly. What is left to send, or None if the answer is not whole.
@@ -118,7 +157,7 @@ class StreamRelay:
         ``expected`` is the number of choices that must have their finish reason.
         """
         tail = b""
-        rest = self._cutter.rest()
+        rest = self._carry + self._cutter.rest()
         if rest.strip() and not self.done:
             tail = self._release(self._take(rest.rstrip(b"\r\n") + b"\n\n"))
         if self.done:
