@@ -5,17 +5,23 @@ Rules of this file (CONTRACT §4, cases.md A and B):
 - a packet of whole events in which nothing has to change leaves as the object that came in, unparsed;
 - ``[DONE]`` leaves exactly once, and never after an error;
 - comments, ``id:`` and ``retry:`` lines stay behind;
-- an ``error`` event is never passed on: it is kept for the exchange, which decides what the client may read.
+- an ``error`` event is never passed on: it is kept for the exchange, which decides what the client may read;
+- what else is to be put right is for the stages of a chain to say (``gateway.wire.shape``).
 
 A first event that says nothing but ``role: assistant`` is held until the second arrives: some engines fail right after
 it (Triton, trtllm-serve), and while it is held another replica can serve.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
 
 from gateway.wire.answer import AnswerNames, Usage, find_usage
+from gateway.wire.shape.chain import Chain
+from gateway.wire.shape.envelope import CHUNK, Envelope
+from gateway.wire.shape.event import Event, read_event
+from gateway.wire.shape.template import Template, template_of
 from gateway.wire.sse import DONE, EventCutter, event_data, with_new_data, without_noise
 
 _FINISHED: Final = b'"finish_reason":"'
@@ -24,6 +30,9 @@ _ERROR: Final = b'"error"'
 _DONE_MARK: Final = b"[DONE]"
 _DONE_EVENT: Final = b"data: [DONE]\n\n"
 _NOTHING = (b'""', b"null", b"[]")
+_LESSONS: Final = 4
+"""Events from which the frame of a stream's events is learned, at most."""
+
 NULL: Final = msgspec.Raw(b"null")
 
 
@@ -37,6 +46,7 @@ class _Event(msgspec.Struct):
     id: str | None = None
     model: str | None = None
     object: str | None = None
+    created: Any = None
     choices: list[_Choice] | None = None
     error: msgspec.Raw = NULL  # in a union with None, msgspec's Raw takes nothing but null
 
@@ -54,15 +64,19 @@ class StreamRelay:
 
     __slots__ = (
         "_carry",
+        "_chain",
+        "_clock",
         "_compact",
         "_cutter",
         "_fast",
         "_held",
         "_learned",
+        "_lessons",
         "_names",
         "_own_id",
         "_substance",
         "_swaps",
+        "_template",
         "_usage_at",
         "committed",
         "done",
@@ -71,10 +85,19 @@ class StreamRelay:
         "finished",
     )
 
-    def __init__(self, names: AnswerNames, own_id: bytes) -> None:
-        """``own_id`` is the unique part of the id that is used when the engine's may not stay."""
+    def __init__(
+        self, names: AnswerNames, own_id: bytes, chain: Chain | None = None, clock: Callable[[], float] = float
+    ) -> None:
+        """``own_id`` is the unique part of the id that is used when the engine's may not stay.
+
+        ``chain`` is what else is done to the events, this stream's own. ``clock`` gives Unix seconds.
+        """
         self._names = names
         self._own_id = own_id
+        self._chain = chain
+        self._clock = clock
+        self._template: Template | None = None
+        self._lessons = 0 if chain is not None and chain.reads_text else _LESSONS
         self._cutter = EventCutter()
         self._carry = b""
         self._compact = False
@@ -102,6 +125,9 @@ class StreamRelay:
         if self._carry:
             data = self._carry + data
             self._carry = b""
+        if self._template is not None and (filled := self._template.fill(data)) is not None:
+            self.events += 1
+            return filled
         if data[-2:] != b"\n\n":
             end = data.rfind(b"\n\n") + 2
             if end < 2 or b"\r" in data:
@@ -139,6 +165,7 @@ class StreamRelay:
             and (lines == 2 or 2 * data.count(b"\n\ndata: ") + 2 == lines)
             and _ERROR not in data
             and (not self._swaps or self._swappable(data, lines >> 1))
+            and (self._chain is None or not self._chain.concerns(data))
         )
 
     def _pass(self, data: bytes) -> bytes:
@@ -166,7 +193,7 @@ class StreamRelay:
             return None
         self.done = self.committed = True
         held, self._held = self._held, b""
-        return held + tail + DONE
+        return held + tail + self._flushed() + DONE
 
     def _feed_slowly(self, data: bytes) -> bytes:
         events = self._cutter.feed(data)
@@ -196,12 +223,15 @@ class StreamRelay:
         """One event of the engine as the client shall see it, b"" for none."""
         if self.done or self.error is not None:
             return b""
+        if self._template is not None and (filled := self._template.fill(event)) is not None:
+            self.events += 1
+            return filled
         data = event_data(event)
         if data is None or not (stripped := data.strip()):
             return b""
         if stripped == _DONE_MARK:
             self.done = self.events > 0  # the end of nothing is no answer
-            return DONE if self.done else b""
+            return self._flushed() + DONE if self.done else b""
         try:
             read = _decode_event(data)
         except (msgspec.DecodeError, RecursionError):
@@ -210,7 +240,10 @@ class StreamRelay:
             self.error = data
             return b""
         self._count(read, data)
-        return self._spell(event, data, read)
+        new = self._spell(event, data, read)
+        if self._lessons and self.committed:
+            self._study(event, new, read)
+        return new
 
     def _take_odd(self, event: bytes, data: bytes) -> bytes:
         """An event that is not of the expected shape: not ours to judge, and not ours to lose."""
@@ -240,13 +273,43 @@ class StreamRelay:
         if not self._learned:
             self._learned = True
             self._learn(read, data)
+        if (parts := self._shaped(data)) is not None:
+            return self._written(event, parts)
         if read.model == names.model and names.good_id(read.id):
             return without_noise(event)
         return with_new_data(event, msgspec.json.encode(names.apply(_decode_members(data), self._own_id)))
 
+    def _shaped(self, data: bytes) -> Iterable[Event] | None:
+        """What the chain makes of an event, None if it stays as it is."""
+        chain = self._chain
+        if chain is None or (self._compact and not chain.concerns(data)):
+            return None
+        try:
+            return chain.take(read_event(data))
+        except (msgspec.DecodeError, RecursionError):
+            return None
+
+    def _written(self, event: bytes, parts: Iterable[Event]) -> bytes:
+        names, own_id = self._names, self._own_id
+        return b"".join([with_new_data(event, msgspec.json.encode(names.apply(part, own_id))) for part in parts])
+
+    def _flushed(self) -> bytes:
+        """What the chain has held back until the end."""
+        return b"" if self._chain is None else self._written(b"data:", self._chain.end())
+
+    def _study(self, event: bytes, new: bytes, read: _Event) -> None:
+        """Learns what becomes of events that only add text."""
+        choices = read.choices
+        if choices and len(choices) == 1 and choices[0].finish_reason is None and _USAGE not in event:
+            self._lessons -= 1
+            self._template = template_of(event, new, self._names.operation) or self._template
+
     def _learn(self, read: _Event, data: bytes) -> None:
         """What to exchange in every event of this stream, from its first one."""
         names = self._names
+        kind = CHUNK.get(names.operation)
+        if self._chain is not None and kind is not None and (read.object != kind or read.created is None):
+            self._chain = self._chain.after(Envelope(kind, int(self._clock())))
         swaps = []
         if read.model != names.model:
             swaps.append((b'"model":' + msgspec.json.encode(read.model), names.model_member))
