@@ -8,6 +8,7 @@ import asyncio
 import os
 import random
 import ssl
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -32,6 +33,7 @@ from gateway.settings.tree import Engine as EngineSettings
 from gateway.settings.tree import Model as ModelSettings
 from gateway.settings.tree import Settings, Timeouts
 from gateway.wire.answer import AnswerNames
+from gateway.wire.shape import Extras, ReasoningField, Shape
 
 TASKS: Final[Mapping[Operation, str]] = {
     Operation.CHAT: "chat",
@@ -39,6 +41,9 @@ TASKS: Final[Mapping[Operation, str]] = {
     Operation.EMBEDDINGS: "embedding",
 }
 """What a model must be for, to be asked for an operation."""
+
+SHAPED: Final = (Operation.CHAT, Operation.COMPLETIONS)
+"""Operations whose answers have choices, whole or streamed."""
 
 POLICIES: Final[Mapping[str, Callable[[], Policy]]] = {"least_requests": LeastRequests, "round_robin": RoundRobin}
 
@@ -88,6 +93,8 @@ class Destination:
     first_token: float
     total: float
     """Seconds; see `Timeouts`."""
+    shapes: Mapping[Operation, Shape] = field(default_factory=dict)
+    """What is done to this engine's answers, for operations whose answers have choices."""
 
 
 @dataclass(slots=True, eq=False)
@@ -119,6 +126,7 @@ class Plane:
     budget: RetryBudget
     retry: RetrySettings
     observe: Observer | None = None
+    clock: Callable[[], float] = time.time
     rng: Callable[[], float] = random.random
     nowhere: Meter = field(init=False)
     origins: frozenset[bytes] = field(init=False)
@@ -239,6 +247,7 @@ def _model(
             engine_lines(target.engine.name.encode(), 1),
             engines[target.engine.name].timeouts.first_token,
             engines[target.engine.name].timeouts.total,
+            _shapes(engines[target.engine.name].profile, settings),
         )
         for target in targets
     }
@@ -257,6 +266,11 @@ def _model(
                 names,
             ),
         )
+
+
+def _shapes(kind: Profile, settings: ModelSettings) -> Mapping[Operation, Shape]:
+    extras, reasoning = Extras(settings.extras), ReasoningField(settings.reasoning.field)
+    return {operation: Shape(operation, kind.answers, extras, reasoning) for operation in SHAPED}
 
 
 def serves(link: EngineLink, operation: Operation) -> bool:
