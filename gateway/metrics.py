@@ -160,7 +160,9 @@ class Meter:
     def ended(self, outcome: str, seconds: float) -> None:
         """One request ended so, after that time."""
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
-        self.request.observe(seconds)
+        request = self.request
+        request.counts[bisect_left(request.bounds, seconds)] += 1
+        request.total += seconds
 
     def retried(self, reason: str) -> None:
         """One attempt was followed by another."""

@@ -75,7 +75,10 @@ class Breaker:
     def served(self, now: float) -> None:
         """Count a good outcome of the current closed term: the success path, kept short."""
         self.streak = 0
-        self._good.add(now)
+        good = self._good  # `Window.add`, without the call
+        if now >= good.edge:
+            good.turn(now)
+        good.count += 1
 
     def failed(self, now: float) -> str | None:
         """Count a bad outcome of the current closed term; the reason to open, if it wants to."""

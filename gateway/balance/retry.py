@@ -62,7 +62,10 @@ class RetryBudget:
 
     def request(self, now: float) -> None:
         """Count a client's request (not its attempts)."""
-        self._requests.add(now)
+        requests = self._requests  # `Window.add`, without the call
+        if now >= requests.edge:
+            requests.turn(now)
+        requests.count += 1
 
     def take(self, now: float) -> bool:
         """Pay for one retry; False if there is nothing left."""

@@ -14,41 +14,41 @@ class Window:
     backwards counts as no time.
     """
 
-    __slots__ = ("_count", "_edge", "_ring", "_step", "_sum")
+    __slots__ = ("_ring", "_step", "_sum", "count", "edge")
 
     def __init__(self, span: float) -> None:
         """`span` in seconds, above 0."""
         self._step = span / BUCKETS
         self._ring: deque[int] = deque()
-        self._edge = -inf
-        self._count = 0
+        self.edge = -inf
+        self.count = 0
         self._sum = 0
 
     def add(self, now: float) -> None:
         """Count one more."""
-        if now >= self._edge:
-            self._turn(now)
-        self._count += 1
+        if now >= self.edge:
+            self.turn(now)
+        self.count += 1
 
     def total(self, now: float) -> int:
         """The count over the window that ends now."""
-        if now >= self._edge:
-            self._turn(now)
-        return self._sum + self._count
+        if now >= self.edge:
+            self.turn(now)
+        return self._sum + self.count
 
-    def _turn(self, now: float) -> None:
+    def turn(self, now: float) -> None:
         """Begin the bucket that `now` falls into; let go of those that have left the window."""
-        edge = self._edge
+        edge = self.edge
         if now >= edge + self._step * (BUCKETS - 1):
             self._ring.clear()
             self._sum = 0
-            self._edge = now + self._step
+            self.edge = now + self._step
         else:
             steps = int((now - edge) / self._step) + 1
-            self._ring.append(self._count)
+            self._ring.append(self.count)
             self._ring.extend([0] * (steps - 1))
-            self._sum += self._count
+            self._sum += self.count
             while len(self._ring) >= BUCKETS:
                 self._sum -= self._ring.popleft()
-            self._edge = edge + steps * self._step
-        self._count = 0
+            self.edge = edge + steps * self._step
+        self.count = 0

@@ -5,7 +5,7 @@ from abc import abstractmethod
 
 from uvicorn.server import ServerState
 
-from gateway.wire.http1 import LAST_CHUNK, status_line
+from gateway.wire.http1 import LAST_CHUNK, OK, status_line
 
 
 class AnswerWriter(asyncio.Protocol):
@@ -44,9 +44,10 @@ class AnswerWriter(asyncio.Protocol):
 
     def respond(self, status: int, headers: bytes, body: bytes) -> None:
         """A whole answer (`Downstream`)."""
-        self.transport.write(
-            b"%s%s%scontent-length: %d\r\n\r\n%s" % (status_line(status), headers, self._last_lines(), len(body), body)
-        )
+        first = OK if status == 200 else status_line(status)
+        fresh = self.server_state.default_headers is self._date_source and self._keep_alive and self.http11
+        last = self._date_lines if fresh else self._last_lines()
+        self.transport.write(b"%s%s%scontent-length: %d\r\n\r\n%s" % (first, headers, last, len(body), body))
         self.answered()
 
     def start(self, status: int, headers: bytes) -> None:

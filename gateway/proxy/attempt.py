@@ -7,6 +7,8 @@ outcome with what the client would be told. It never speaks to the client itself
 
 from typing import Final, Protocol
 
+import msgspec
+
 from engines.faults import Fault
 from gateway.balance.lease import Lease
 from gateway.balance.outcome import REFUSED, SERVED, STALE, TRUNCATED, Broken, Outcome, Phase, TimedOut, label
@@ -15,7 +17,7 @@ from gateway.proxy import verdicts
 from gateway.proxy.outgoing import Outgoing
 from gateway.proxy.plane import Asked, Destination, Plane
 from gateway.proxy.upstream import Connection
-from gateway.wire.answer import Usage, find_usage, respell_answer
+from gateway.wire.answer import find_usage, respell_answer
 from gateway.wire.inflate import InflateError, Inflater
 from gateway.wire.openai import Call, expected_choices
 from gateway.wire.stream import StreamRelay
@@ -42,61 +44,28 @@ class Owner(Protocol):
         """The attempt is over without an answer. The lease has ended."""
 
 
-class Attempt:
-    """Sends on construction's `send`, listens, reports once how it ended. ``committed`` is set by the owner."""
+class Attempt(msgspec.Struct, eq=False):
+    """Sends on `send`, listens, reports once how it ended. ``committed`` is set by the owner."""
 
-    __slots__ = (
-        "_answer_begun",
-        "_asked",
-        "_call",
-        "_connection",
-        "_head",
-        "_inflater",
-        "_own_id",
-        "_owner",
-        "_parts",
-        "_plane",
-        "_relay",
-        "_size",
-        "_stale",
-        "begun_at",
-        "committed",
-        "destination",
-        "lease",
-        "outgoing",
-        "over",
-    )
-
-    def __init__(
-        self,
-        plane: Plane,
-        owner: Owner,
-        call: Call,
-        asked: Asked,
-        lease: Lease,
-        destination: Destination,
-        outgoing: Outgoing,
-        own_id: bytes,
-    ) -> None:
-        self._plane = plane
-        self._owner = owner
-        self._call = call
-        self._asked = asked
-        self.lease = lease
-        self.destination = destination
-        self.outgoing = outgoing
-        self._own_id = own_id
-        self._connection: Connection | None = None
-        self._relay: StreamRelay | None = None
-        self._head = b""
-        self._inflater: Inflater | None = None
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._answer_begun = False
-        self._stale = False
-        self.begun_at = 0.0
-        self.committed = False
-        self.over = False
+    _plane: Plane
+    _owner: Owner
+    _call: Call
+    _asked: Asked
+    lease: Lease
+    destination: Destination
+    outgoing: Outgoing
+    _own_id: bytes
+    begun_at: float = 0.0
+    _connection: Connection | None = None
+    _relay: StreamRelay | None = None
+    _head: bytes = b""
+    _inflater: Inflater | None = None
+    _parts: list[bytes] = msgspec.field(default_factory=list)
+    _size: int = 0
+    _answer_begun: bool = False
+    _stale: bool = False
+    committed: bool = False
+    over: bool = False
 
     @property
     def said_all(self) -> bool:
@@ -171,6 +140,12 @@ class Attempt:
 
     def on_answer(self, connection: Connection, data: bytes, *, complete: bool) -> None:
         """The next part of the answer."""
+        if complete and not (
+            self._answer_begun or self._call.stream or connection.encoding or connection.status != 200
+        ):
+            self._connection = None
+            self._whole(data)
+            return
         try:
             if not self._answer_begun:
                 self._open(connection)
@@ -238,7 +213,11 @@ class Attempt:
         except ValueError:
             self._broken(Broken(200), BROKEN_ANSWER)
             return
-        self._count(find_usage(answer), estimate=0)
+        usage = find_usage(answer)
+        if usage is not None:
+            meter = self.destination.meter
+            meter.input_tokens += usage.prompt_tokens
+            meter.output_tokens += usage.completion_tokens
         self._end(SERVED)
         self._owner.on_whole(answer)
 
@@ -273,13 +252,11 @@ class Attempt:
 
     def _count_stream(self) -> None:
         relay = self._relay
-        if relay is not None:
-            self._count(relay.usage, estimate=relay.events)
-
-    def _count(self, usage: Usage | None, *, estimate: int) -> None:
-        meter = self.destination.meter
+        if relay is None:
+            return
+        meter, usage = self.destination.meter, relay.usage
         if usage is not None:
             meter.input_tokens += usage.prompt_tokens
             meter.output_tokens += usage.completion_tokens
         else:
-            meter.output_tokens += estimate
+            meter.output_tokens += relay.events  # most engines send one token in each

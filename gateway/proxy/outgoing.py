@@ -1,7 +1,5 @@
 """What an attempt sends: the request as the chosen engine wants it."""
 
-from dataclasses import dataclass
-
 import msgspec
 
 from engines.policy import ParameterRefused, Prepared
@@ -13,8 +11,7 @@ from gateway.wire.embeddings import TOKEN_INPUT_REFUSED, is_token_input
 from gateway.wire.openai import Call
 
 
-@dataclass(slots=True, eq=False)
-class Outgoing:
+class Outgoing(msgspec.Struct, eq=False):
     """A body ready for one target, and what its profile changed."""
 
     target: Target

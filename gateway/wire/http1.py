@@ -27,7 +27,7 @@ _EXPECT = b"expect"
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
-_OK: Final = b"HTTP/1.1 200 OK\r\n"
+OK: Final = b"HTTP/1.1 200 OK\r\n"
 _REASONS: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
@@ -254,5 +254,5 @@ def _chunk_size(line: bytes) -> int:
 def status_line(status: int) -> bytes:
     """The first line of an answer."""
     if status == 200:
-        return _OK
+        return OK
     return b"HTTP/1.1 %d %s\r\n" % (status, _REASONS.get(status, b"Error"))

@@ -3,23 +3,24 @@
 The body is taken apart into raw members: what no rule changes goes on to the engine byte for byte.
 """
 
-from dataclasses import dataclass
-
 import msgspec
 
 from engines.profile import Members, Operation
 from gateway.errors import InvalidRequest
 
 _TRUE = b"true"
+_BOOLEANS = (_TRUE, b"false", b"null")
 _ABSENT = (None, b"null")
 _COUNT_DIGITS = 9
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-@dataclass(slots=True, eq=False)
-class Call:
-    """One parsed request. ``body`` is what the client sent, ``members`` the same taken apart."""
+class Call(msgspec.Struct, eq=False):
+    """One parsed request. ``body`` is what the client sent, ``members`` the same taken apart.
+
+    A msgspec Struct, as everything that is made per request: its constructor is C.
+    """
 
     operation: Operation
     model: str
@@ -38,15 +39,21 @@ def parse_call(operation: Operation, body: bytes) -> Call:
         members = _decode_members(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable(body, error) from None
-    raw_model = members.get("model")
-    model = _text(raw_model)
+    try:
+        model = _decode_text(members["model"])
+    except (KeyError, msgspec.DecodeError):
+        model = ""
     if not model:
-        raise _bad_model(raw_model)
+        raise _bad_model(members.get("model"))
     raw_stream = members.get("stream")
-    stream = raw_stream is not None and bytes(raw_stream) == _TRUE
-    if not stream and raw_stream is not None and bytes(raw_stream) not in (b"false", b"null"):
+    return Call(operation, model, raw_stream is not None and _is_true(raw_stream), members, body)
+
+
+def _is_true(stream: msgspec.Raw) -> bool:
+    value = bytes(stream)
+    if value not in _BOOLEANS:
         raise InvalidRequest("'stream' must be true or false.", param="stream", code="invalid_type")
-    return Call(operation, model, stream, members, body)
+    return value == _TRUE
 
 
 def expected_choices(call: Call) -> int:
