@@ -20,6 +20,8 @@ from gateway.proxy.upstream import Connection
 from gateway.wire.answer import find_usage, respell_answer
 from gateway.wire.inflate import InflateError, Inflater
 from gateway.wire.openai import Call, expected_choices
+from gateway.wire.shape import Chain
+from gateway.wire.shape.whole import shape_answer
 from gateway.wire.stream import StreamRelay
 
 ANSWER_LIMIT: Final = 512 * 1024 * 1024
@@ -165,7 +167,16 @@ class Attempt(msgspec.Struct, eq=False):
             self._inflater = Inflater(connection.encoding)
         call = self._call
         if call.stream and connection.status == 200 and connection.content_type[:17] == b"text/event-stream":
-            self._relay = StreamRelay(self._asked.names[call.operation], self._own_id)
+            names = self._asked.names[call.operation]
+            self._relay = StreamRelay(names, self._own_id, self._chain(), self._plane.clock)
+
+    def _chain(self) -> Chain | None:
+        """What is done to the answer, beside its names."""
+        shape = self.destination.shapes.get(self._call.operation)
+        if shape is None:
+            return None
+        asked = self._call.members
+        return shape.chain(asked, self.outgoing.prepared.members or asked)
 
     def _pass_on(self, relay: StreamRelay, data: bytes, *, complete: bool) -> None:
         if data and (out := relay.feed(data)):
@@ -209,7 +220,11 @@ class Attempt(msgspec.Struct, eq=False):
 
     def _whole(self, body: bytes) -> None:
         try:
-            answer = respell_answer(body, self._asked.names[self._call.operation], self._own_id)
+            names, chain = self._asked.names[self._call.operation], self._chain()
+            if chain is None:
+                answer = respell_answer(body, names, self._own_id)
+            else:
+                answer = shape_answer(body, names, self._own_id, chain, self._plane.clock)
         except ValueError:
             self._broken(Broken(200), BROKEN_ANSWER)
             return

@@ -9,6 +9,7 @@ from gateway.errors import ApiError, InvalidRequest, UnsupportedParameter
 from gateway.proxy.plane import Asked, EngineLink, serves
 from gateway.wire.embeddings import TOKEN_INPUT_REFUSED, is_token_input
 from gateway.wire.openai import Call
+from gateway.wire.shape.usage import asking_usage
 
 
 class Outgoing(msgspec.Struct, eq=False):
@@ -42,6 +43,8 @@ def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outg
     except ParameterRefused as refused:
         raise _refusal(refused) from None
     members = prepared.members
+    if call.stream and link.profile.answers.hides_length:
+        members = asking_usage(call.members if members is None else members)
     if members is None and target.model == call.model:
         return Outgoing(target, call.body, prepared)
     renamed = (call.members if members is None else members) | {"model": msgspec.Raw(msgspec.json.encode(target.model))}
