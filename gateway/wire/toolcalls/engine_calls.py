@@ -28,19 +28,31 @@ class _Call:
     """One call of the engine.
 
     Args:
-        index: ours; -1 as long as its name is not known.
-        held: arguments that wait for a name, or to be whole.
+        index: ours; -1 as long as it was not given out.
+        waiting: arguments that were not given out yet.
         plain: the arguments are an object and go out as they come.
+        ended: the engine began another call in its place.
+        closed: everything of it was given out.
     """
 
     index: int = -1
     id: str = ""
     name: str = ""
-    held: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
     plain: bool = False
+    ended: bool = False
     closed: bool = False
-    dropped: bool = False
     scanner: JsonScanner = field(default_factory=lambda: JsonScanner(_nowhere, _nowhere))
+
+    @property
+    def whole(self) -> bool:
+        """Whether its arguments have come to their end, as far as can be told."""
+        return self.ended or self.scanner.done or self.scanner.bad
+
+    @property
+    def has_arguments(self) -> bool:
+        """Whether anything of its arguments came."""
+        return self.plain or bool(self.waiting)
 
 
 def _nowhere(_text: str) -> None:
@@ -48,7 +60,7 @@ def _nowhere(_text: str) -> None:
 
 
 class EngineCalls:
-    """Puts the calls of one choice right.
+    """Puts the calls of one choice right: one after the other, each with its head once, arguments that are an object.
 
     Args:
         quirks: what the engine is known for.
@@ -75,9 +87,9 @@ class EngineCalls:
         self._resends = Quirk.RESENDS_ARGUMENTS in quirks
         self._whole = self._resends or Quirk.RESTARTS_ARGUMENTS in quirks
         self._by_index: dict[int, _Call] = {}
-        self._last: _Call | None = None
+        self._queue: list[_Call] = []
         self._ids: set[str] = set()
-        self._finished_calls: list[tuple[str, str]] = []
+        self._given: tuple[str, str] = ("", "")
 
     def adopt(self) -> int:
         """Takes the next index for a call that comes from elsewhere."""
@@ -94,7 +106,8 @@ class EngineCalls:
         same = True
         seen = 0
         for entry in entries:
-            out = self._entry(entry)
+            self._take(entry)
+            out = self._advance()
             seen += 1
             same = same and len(out) == 1 and out[0] == entry
             made.extend(out)
@@ -105,124 +118,120 @@ class EngineCalls:
     def finish(self, *, stopped: bool) -> list[list[Entry]]:
         """The engine said why it ended; `stopped`: of itself. What was held back comes out."""
         made: list[Entry] = []
-        for call in self._by_index.values():
+        for call in self._queue:
             made.extend(self._end(call, stopped=stopped))
+        if any(not call.name and call.waiting for call in self._by_index.values()):
+            self._tell("nameless_call")
+        self._queue.clear()
         return [[entry] for entry in made]
 
-    def _entry(self, entry: Mapping[str, Any]) -> list[Entry]:
+    def _take(self, entry: Mapping[str, Any]) -> None:
+        """Notes what an entry says."""
         function: Mapping[str, Any] = entry.get("function") or {}
-        call, made = self._call(entry, function.get("name"))
+        name = function.get("name")
+        call = self._call(entry, name)
+        if name and not call.name:
+            call.name = str(name)
+            self._queue.append(call)
+        elif name or (entry.get("id") and call.index >= 0):
+            self._tell("repeated_name")
+        own = entry.get("id")
+        if not call.id and call.index < 0 and isinstance(own, str):
+            call.id = own
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
             arguments = dumps(arguments)
-        name = function.get("name")
-        if name and not call.name:
-            made.extend(self._begin(call, entry, str(name)))
-        elif name or (entry.get("id") and call.index >= 0):
-            self._tell("repeated_name")
-        if isinstance(arguments, str) and arguments:
-            made.extend(self._arguments(call, arguments))
-        return made
+        if isinstance(arguments, str) and arguments and not call.closed:
+            call.waiting.append(arguments)
 
-    def _call(self, entry: Mapping[str, Any], name: object) -> tuple[_Call, list[Entry]]:
-        """The call that an entry belongs to, and what its beginning ends."""
+    def _call(self, entry: Mapping[str, Any], name: object) -> _Call:
+        """The call that an entry belongs to."""
         at = entry.get("index")
         if not isinstance(at, int):
             at = 0
         call = self._by_index.get(at)
-        made: list[Entry] = []
-        if call is not None and call.name and self._is_another(call, entry, name):
+        if call is not None and call.name and _is_another(call, entry, name):
             self._tell("shared_index")
-            made.extend(self._end(call, stopped=True))
+            call.ended = True
             call = None
         if call is None:
-            if self._last is not None and self._last.name and not self._last.closed:
-                made.extend(self._end(self._last, stopped=True))
             call = self._by_index[at] = _Call()
-        self._last = call
-        return call, made
+        return call
 
-    def _is_another(self, call: _Call, entry: Mapping[str, Any], name: object) -> bool:
-        """Whether an entry under the index of a call begins another one."""
-        if not name:
-            return False
-        new_id = entry.get("id")
-        return name != call.name or bool(new_id and call.id and new_id != call.id and call.scanner.done)
+    def _advance(self) -> list[Entry]:
+        """Gives out what can be: the first open call as it comes, the next one when that is whole."""
+        made: list[Entry] = []
+        while self._queue:
+            call = self._queue[0]
+            made.extend(self._announced(call))
+            made.extend(self._flushed(call))
+            if len(self._queue) == 1 or not self._over(call):
+                break
+            made.extend(self._end(call, stopped=True))
+            self._queue.pop(0)
+        return made
 
-    def _begin(self, call: _Call, entry: Mapping[str, Any], name: str) -> list[Entry]:
-        call.name = name
+    def _over(self, call: _Call) -> bool:
+        """Whether nothing more can come for a call that others follow."""
+        later = any(other.has_arguments for other in self._queue[1:])
+        return call.whole or self._whole or (later and not call.plain)
+
+    def _announced(self, call: _Call) -> list[Entry]:
+        """The head of a call, once; not yet for one that may be sent again."""
+        if call.index >= 0 or call.closed or (self._resends and call.name == self._given[0]):
+            return []
         if not self._parallel and self.count:
-            call.dropped = True
+            call.closed = True
+            call.waiting.clear()
             self._tell("second_call_dropped")
             return []
-        own = entry.get("id")
-        call.id = own if isinstance(own, str) and own and own not in self._ids else ""
-        if self._resends and self._finished_calls and self._finished_calls[-1][0] == name:
-            return []
-        return self._announce(call)
-
-    def _announce(self, call: _Call) -> list[Entry]:
-        if not call.id:
+        if not call.id or call.id in self._ids:
             self._tell("missing_id")
             call.id = self._new_id()
         self._ids.add(call.id)
         call.index = self.adopt()
-        held, call.held = call.held, []
-        made = [head(call.index, call.id, call.name)]
-        for text in held:
-            made.extend(self._arguments(call, text))
-        return made
+        return [head(call.index, call.id, call.name)]
 
-    def _arguments(self, call: _Call, text: str) -> list[Entry]:
-        """More arguments: as they come, held until they are whole, or dropped after their end."""
-        if call.dropped or call.closed:
+    def _flushed(self, call: _Call) -> list[Entry]:
+        """Arguments that can go out now."""
+        if call.closed or self._whole or not call.waiting or call.index < 0:
             return []
-        if not call.name or self._whole or call.index < 0:
-            call.held.append(text)
+        text = "".join(call.waiting)
+        if not call.plain and text.lstrip()[:1] != "{":
             return []
-        if not call.plain:
-            so_far = "".join((*call.held, text)).lstrip()
-            if so_far[:1] != "{":
-                call.held.append(text)
-                return []
-            text = "".join((*call.held, text))
-            call.held.clear()
-            call.plain = True
-        if call.scanner.done:
-            if text.strip():
-                self._tell("text_after_arguments")
-            return []
-        end = len(text) if call.scanner.bad else call.scanner.feed(text, 0)
+        call.plain = True
+        call.waiting.clear()
+        end = 0 if call.scanner.done else call.scanner.feed(text, 0)
         if call.scanner.bad:
             end = len(text)
         if text[end:].strip():
             self._tell("text_after_arguments")
-        return [fragment(call.index, text[:end])]
+        return [fragment(call.index, text[:end])] if end else []
 
     def _end(self, call: _Call, *, stopped: bool) -> list[Entry]:
-        if call.closed or call.dropped:
-            return []
+        """The rest of a call."""
+        made = [*self._announced(call), *self._flushed(call)]
+        if call.closed:
+            return made
         call.closed = True
-        if not call.name:
-            self._tell("nameless_call")
-            return []
-        made: list[Entry] = []
         if call.plain:
-            missing = call.scanner.missing() if stopped and not call.scanner.done else ""
+            missing = call.scanner.missing() if stopped else ""
             if missing:
                 self._tell("missing_brace")
             if missing and self._close:
                 made.append(fragment(call.index, missing))
             return made
-        text = self._settled("".join(call.held), stopped=stopped)
+        text = self._settled("".join(call.waiting), stopped=stopped)
         if call.index < 0:
-            if not text or (call.name, text) == self._finished_calls[-1] or text == "{}":
+            if text in ("", "{}", self._given[1]):
                 self._tell("resent_call")
-                return []
-            call.held.clear()
-            made.extend(self._announce(call))
-        self._finished_calls.append((call.name, text))
-        if text:
+                return made
+            self._given = ("", "")
+            call.closed = False
+            made.extend(self._announced(call))
+            call.closed = True
+        self._given = (call.name, text)
+        if text and call.index >= 0:
             made.append(fragment(call.index, text))
         return made
 
@@ -241,6 +250,14 @@ class EngineCalls:
             self._tell("resent_arguments")
             return found
         return text
+
+
+def _is_another(call: _Call, entry: Mapping[str, Any], name: object) -> bool:
+    """Whether an entry under the index of a call begins another one."""
+    if not name:
+        return False
+    new_id = entry.get("id")
+    return name != call.name or bool(new_id and call.id and new_id != call.id and (call.scanner.done or call.closed))
 
 
 def _object(text: str) -> str:

@@ -124,7 +124,8 @@ class Normaliser:
         if self._parser is not None:
             return self._read(self._parser.feed(text), text)
         if self._repeats:
-            if self._calls.count and self._said and text.strip() == self._said.strip():
+            begun = self._calls.count or delta.get("tool_calls")
+            if begun and self._said and text.strip() == self._said.strip():
                 self._count("repeated_content")
                 return []
             self._said += text

@@ -87,7 +87,7 @@ def test_one_offered_tool_is_the_one_that_is_required() -> None:
 def test_every_spelling_of_a_forced_choice(choice: Any, named: bool) -> None:  # noqa: ANN401 - what clients send
     """Allowed tools, and what other APIs call it."""
     wanted = "stop" if named else "tool_calls"
-    assert read(LIST.split(", {")[0] + "]", "hermes", tool_choice=choice)[2:] == (BOTH[:1], wanted)
+    assert read(LIST.split(", {", maxsplit=1)[0] + "]", "hermes", tool_choice=choice)[2:] == (BOTH[:1], wanted)
 
 
 def test_prose_under_a_forced_choice_is_prose() -> None:
