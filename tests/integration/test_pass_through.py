@@ -100,7 +100,7 @@ async def test_every_chunk_names_the_model_that_was_asked_for(
     usage = {"choices": [], "usage": {"prompt_tokens": 3, "total_tokens": 5, "completion_tokens": 2}}
     events = [*deltas("a", '"model":"org/m"', "c"), event(delta() | usage)]
     engine.answer(stream(*events, DONE))
-    await client.post(CHAT, STREAM | {"model": asked})
+    await client.post(CHAT, STREAM | {"model": asked, "stream_options": {"include_usage": True}})
     answer = await client.answer()
 
     chunks = [json.loads(data) for data in answer.events[:-1]]
