@@ -11,6 +11,8 @@ from typing import Final, Protocol
 
 import httptools
 
+from gateway.wire.http1 import HeadMemo
+
 EARLIER: Final = 1.0
 """Seconds by which a waiting connection is given up before the engine's own limit."""
 
@@ -39,6 +41,8 @@ class Connection(asyncio.Protocol):
         "_head_read",
         "_keep",
         "_length_known",
+        "_memo",
+        "_memo_type",
         "_parser",
         "_parts",
         "_paused",
@@ -62,10 +66,16 @@ class Connection(asyncio.Protocol):
         self.idle_since = 0.0
         self._parser = httptools.HttpResponseParser(self)
         self._paused = False
+        self._memo: HeadMemo | None = None
+        self._memo_type = b""
+        self._parts: list[bytes] = []
+        self._head_read = False
+        self._length_known = False
+        self._complete = False
+        self.answered = False
         self._reset()
 
     def _reset(self) -> None:
-        self.answered = False
         self.status = 0
         self.content_type = b""
         self.encoding = b""
@@ -74,13 +84,12 @@ class Connection(asyncio.Protocol):
         self._length_known = False
         self._complete = False
         self._keep = False
-        self._parts: list[bytes] = []
+        self._parts.clear()
 
     def send(self, listener: Listener, head: bytes, body: bytes) -> None:
         """Sends a request; the answer goes to ``listener``."""
         self.listener = listener
-        if self.answered:
-            self._reset()
+        self.answered = self._head_read = False
         self.transport.writelines((head, body))
 
     def pause(self) -> None:
@@ -111,7 +120,12 @@ class Connection(asyncio.Protocol):
         if listener is None:
             self.transport.abort()
             return
-        self.answered = True
+        first, self.answered = not self.answered, True
+        if first:
+            if self._memo is not None and (known := self._known_answer(self._memo, data)) is not None:
+                self._finish(listener, known)
+                return
+            self._reset()
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -126,10 +140,28 @@ class Connection(asyncio.Protocol):
         parts = self._parts
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         if self._complete:
+            if first and self._keep:
+                self._remember(data)
             self._finish(listener, body)
         elif body:
             parts.clear()
             listener.on_answer(self, body, complete=False)
+
+    def _known_answer(self, memo: HeadMemo, data: bytes) -> bytes | None:
+        """The body, if this is a whole answer with a head like the last one's; the parser is spared."""
+        end = data.find(b"\r\n\r\n")
+        if end < 0 or memo.length(data[:end]) != len(data) - end - 4:
+            return None
+        self.status = 200
+        self.content_type = self._memo_type
+        self.encoding = self.retry_after = b""
+        self._keep = True
+        return data[end + 4 :]
+
+    def _remember(self, data: bytes) -> None:
+        plain = self.status == 200 and not self.encoding and not self.retry_after
+        self._memo = HeadMemo.around_length(data[: data.find(b"\r\n\r\n")]) if plain else None
+        self._memo_type = self.content_type
 
     def _finish(self, listener: Listener, body: bytes) -> None:
         self.listener = None
@@ -180,7 +212,6 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self.status < 200:  # 100 Continue and its kind: the answer is still to come
             self._reset()
-            self.answered = True
             return
         self._complete = True
         self._keep = self._parser.should_keep_alive()  # httptools knows this only inside this callback
@@ -296,11 +327,15 @@ class ConnectionPool:
 
     def close(self) -> None:
         """Closes what waits and stops connecting; busy connections finish their call and close then."""
+        self.retire()
+        for task in self._connecting:
+            task.cancel()
+
+    def retire(self) -> None:
+        """Closes what waits. Calls under way, those included that are still connecting, are finished."""
         self._closed = True
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
-        for task in self._connecting:
-            task.cancel()
         for connection in list(self._idle):
             connection.transport.abort()

@@ -137,10 +137,15 @@ class HeadMemo:
     @classmethod
     def of(cls, block: bytes, head: Head) -> "HeadMemo | None":
         """The memo of a head that `parse_head` has taken; None where the next one cannot be foretold."""
-        found = _LENGTH_LINE.search(block)
-        if head.length is None or not head.keep_alive or head.expects_continue or found is None:
+        if head.length is None or not head.keep_alive or head.expects_continue:
             return None
-        return cls(block[: found.start(1)], block[found.end(1) :])
+        return cls.around_length(block)
+
+    @classmethod
+    def around_length(cls, block: bytes) -> "HeadMemo | None":
+        """The memo of a clean head with a content-length, of a request or of an answer."""
+        found = _LENGTH_LINE.search(block)
+        return None if found is None else cls(block[: found.start(1)], block[found.end(1) :])
 
     def length(self, block: bytes) -> int | None:
         """The content-length of a head that is otherwise the same; None for another head."""
