@@ -1,9 +1,12 @@
-"""Chat messages rewritten for Triton, whose schema of 2024 knows less than today's clients send.
+"""Chat messages rewritten for engines that know less than today's clients send: Triton above all.
 
 Messages are taken apart only when a cheap look at the bytes says that something may have to change: inside a JSON
 string a quote is escaped, so `"type"` with bare quotes is a member name or a whole value. Untouched messages and
 untouched members of touched ones stay byte for byte.
 """
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 import msgspec
 
@@ -15,6 +18,8 @@ TEXT_ROLES = frozenset({b'"system"', b'"assistant"', b'"tool"', b'"function"'})
 """Roles whose content must be a string; a user's may be a list of parts."""
 PART_SEPARATOR = "\n"
 """Between text parts made one string; vLLM does the same."""
+Rewrite: TypeAlias = Callable[[int, msgspec.Raw], bytes | None]
+"""Gets a message's place in the list and its JSON; None when it may stay as it is."""
 PART_TEXT = {"text": "text", "refusal": "refusal"}
 """Part types that are text, and the key that holds it."""
 
@@ -38,12 +43,27 @@ def for_triton(name: str, members: Members) -> Edit | None:
         ParameterRefused: content that is no text, or arguments that are no JSON (500:
             `chat_tool_results_bad_arguments`).
     """
+    return _rewritten(name, members, SIGNS, _for_triton)
+
+
+def with_sound_arguments(name: str, members: Members) -> Edit | None:
+    """Make empty `arguments` of earlier calls `{}` and refuse broken ones.
+
+    vLLM's Rust frontend answers both with 500 (`rust_tool_result_empty_arguments`, `rust_tool_result_bad_arguments`).
+
+    Raises:
+        ParameterRefused: arguments that are no JSON.
+    """
+    return _rewritten(name, members, (b'"tool_calls"',), _with_sound_arguments)
+
+
+def _rewritten(name: str, members: Members, signs: tuple[bytes, ...], rewrite: Rewrite) -> Edit | None:
     raw = bytes(members[name])
-    if not any(sign in raw for sign in SIGNS):
+    if not any(sign in raw for sign in signs):
         return None
     try:
         messages = msgspec.json.decode(raw, type=list[msgspec.Raw])
-        changed = [_message(at, message) for at, message in enumerate(messages)]
+        changed = [rewrite(at, message) for at, message in enumerate(messages)]
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None  # not what OpenAI takes either: the engine's own refusal says so
     if not any(changed):
@@ -51,7 +71,14 @@ def for_triton(name: str, members: Members) -> Edit | None:
     return {name: b"[" + b",".join(new or bytes(old) for new, old in zip(changed, messages, strict=True)) + b"]"}
 
 
-def _message(at: int, raw: msgspec.Raw) -> bytes | None:
+def _with_sound_arguments(at: int, raw: msgspec.Raw) -> bytes | None:
+    message = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    calls = message.get("tool_calls", NULL)
+    new = None if calls == NULL else _tool_calls(at, calls)
+    return None if new is None else msgspec.json.encode(message | {"tool_calls": msgspec.Raw(new)})
+
+
+def _for_triton(at: int, raw: msgspec.Raw) -> bytes | None:
     message = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     role = bytes(message.get("role", NULL))
     changed = False

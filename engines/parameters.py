@@ -7,7 +7,7 @@ bookkeeping); it is refused when leaving it out would give something else than w
 from collections.abc import Mapping
 
 from engines.policy import Drop, Pass, Policy, Reject, Translate
-from engines.translators import parallel_tool_calls, tool_choice
+from engines.tools import parallel_tool_calls, tool_choice
 
 PASS = Pass()
 
@@ -42,6 +42,12 @@ GUIDED: Mapping[str, Policy] = {
     "guided_whitespace_pattern": Reject("it has no such constraint on the output"),
 }
 """vLLM's constraints on the output, for engines that have none of the sort."""
+
+TRANSFERS: Mapping[str, Policy] = {
+    name: Reject("it is for engines that hand a request on to one another", neutral=(b"{}",))
+    for name in ("disaggregated_params", "ec_transfer_params", "kv_transfer_params", "vllm_xargs")
+}
+"""Engines' own members for prefill and decoding on different servers, and vLLM's place for plug-ins."""
 
 _NO_SAMPLING = "it has no such sampling parameter"
 _NO_TEMPLATE = "its chat template cannot be told so"
@@ -103,8 +109,29 @@ ENGINE_EXTRAS: Mapping[str, Policy] = {
 Neutral values ask for what happens anyway. Names: vLLM's protocol at 002032ee, TensorRT-LLM's at 0076e939.
 """
 
+EMBEDDING_EXTRAS: Mapping[str, Policy] = {
+    "add_special_tokens": Reject(_NO_TEMPLATE, neutral=(b"true",)),
+    "cache_salt": Reject("it cannot keep inputs apart in its prefix cache"),
+    "chat_template": Reject(_NO_TEMPLATE),
+    "chat_template_kwargs": Reject(_NO_TEMPLATE, neutral=(b"{}",)),
+    "embed_dtype": Reject("it gives float32 only", neutral=(b'"float32"',)),
+    "endianness": Reject("it gives little-endian numbers only", neutral=(b'"little"', b'"native"')),
+    "messages": Reject("it embeds text; use 'input'"),
+    "mm_processor_kwargs": Reject(_NO_TEMPLATE, neutral=(b"{}",)),
+    "normalize": Reject("whether vectors are normalised is the model's affair"),
+    "priority": Drop("it has no priorities for requests", silent=(b"0",)),
+    "request_id": Drop("the gateway gives requests their ids"),
+    "truncate_prompt_tokens": Reject("it does not cut inputs"),
+    "truncation_side": Drop("says nothing without 'truncate_prompt_tokens'"),
+    "use_activation": Reject("whether vectors are normalised is the model's affair"),
+}
+"""vLLM's members for embeddings beyond OpenAI's, as an engine sees them that has none of them."""
+
+CHOICE = "left out without tools if 'auto' or 'none', otherwise refused; 'allowed_tools' becomes its mode"
+OFFERED = "an empty list is left out, and so are tools that 'allowed_tools' does not allow"
+
 TOOLS: Mapping[str, Policy] = {
     "parallel_tool_calls": Translate(parallel_tool_calls, "left out when true or without tools; otherwise refused"),
-    "tool_choice": Translate(tool_choice, "left out without tools if 'auto' or 'none'; otherwise refused"),
+    "tool_choice": Translate(tool_choice, CHOICE),
 }
 """For engines that do not know `parallel_tool_calls`."""

@@ -3,17 +3,19 @@
 Profiles are data: paths, probes, parameter tables, error rules. Nothing here does I/O.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from engines import faults, policy
+from engines import faults, prepare
 from engines.answers import Answers
 from engines.faults import Fault, FaultKind, FaultRule
 from engines.policy import (
     UNCHANGED,
     Default,
     Drop,
+    Emulate,
     Members,
     ParameterRefused,
     Pass,
@@ -21,6 +23,7 @@ from engines.policy import (
     Prepared,
     Reject,
     Rename,
+    Split,
     Table,
     Translate,
     Unknown,
@@ -28,8 +31,10 @@ from engines.policy import (
 
 __all__ = [
     "Answers",
+    "Build",
     "Default",
     "Drop",
+    "Emulate",
     "EngineKind",
     "Fault",
     "FaultKind",
@@ -45,9 +50,11 @@ __all__ = [
     "Profile",
     "Reject",
     "Rename",
+    "Split",
     "Table",
     "Translate",
     "Unknown",
+    "Variant",
 ]
 
 
@@ -111,6 +118,48 @@ class HealthProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class Build:
+    """What a running engine says about itself, as far as profiles depend on it."""
+
+    version: str | None = None
+    rust_frontend: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What is different in some builds of an engine kind: tables that take the place of the usual ones, missing paths.
+
+    `since` and `before` bound the version, the second exclusive; empty means open. An engine whose version is not
+    known has none that is bounded.
+    """
+
+    title: str
+    tables: Mapping[Operation, Table] = field(default_factory=dict)
+    lacks: frozenset[Operation] = frozenset()
+    since: tuple[int, ...] = ()
+    before: tuple[int, ...] = ()
+    rust_frontend: bool = False
+
+    def fits(self, build: Build) -> bool:
+        """Say whether an engine of this build is meant."""
+        if self.rust_frontend and not build.rust_frontend:
+            return False
+        if not self.since and not self.before:
+            return True
+        version = version_numbers(build.version)
+        return bool(version) and version >= self.since and (not self.before or version < self.before)
+
+
+def version_numbers(version: str | None) -> tuple[int, ...]:
+    """Read the numbers a version begins with, `0.32.0+cpu` as (0, 32, 0); nothing for what begins otherwise."""
+    found = _NUMBERS.match(version or "")
+    return tuple(map(int, found[0].split("."))) if found is not None else ()
+
+
+_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9})*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """How one kind of engine is spoken to."""
 
@@ -127,6 +176,7 @@ class Profile:
     models_path: str = "/v1/models"
     metrics_path: str = "/metrics"
     version_path: str | None = "/version"
+    variants: tuple[Variant, ...] = ()
     keep_alive: float = 5.0
     """Seconds after its last answer until the engine closes an idle connection (uvicorn's default, all three kinds)."""
 
@@ -137,9 +187,22 @@ class Profile:
             ParameterRefused: the engine cannot serve a member as asked; the client gets a 400 that names it.
         """
         table = self.tables.get(operation)
-        if table is None or table.quiet.issuperset(members):  # the same test as in policy.prepare, one call earlier
+        if table is None or table.quiet.issuperset(members):  # the same test as in prepare.prepare, one call earlier
             return UNCHANGED
-        return policy.prepare(table, members, unknown)
+        return prepare.prepare(table, members, unknown)
+
+    def for_build(self, build: Build) -> "Profile":
+        """Give the profile as the variants that fit a build change it; itself when none does."""
+        fitting = [variant for variant in self.variants if variant.fits(build)]
+        if not fitting:
+            return self
+        tables = dict(self.tables)
+        lacking: set[Operation] = set()
+        for variant in fitting:
+            tables.update(variant.tables)
+            lacking |= variant.lacks
+        paths = {operation: path for operation, path in self.paths.items() if operation not in lacking}
+        return replace(self, tables=tables, paths=paths)
 
     def classify(self, status: int, body: bytes) -> Fault:
         """Say what an HTTP error answer of this engine means, in words a client may see."""

@@ -1,13 +1,12 @@
-"""Functions for `Translate` rows that look at one member's value. Chat messages have a module of their own."""
+"""Functions for `Translate` rows that look at one member's value. Messages and tools have modules of their own."""
 
+import re
 from collections.abc import Mapping
 
 import msgspec
 
 from engines.policy import NULL, Edit, Members, ParameterRefused, Translator
 
-ABSENT = (b"null", b"[]")
-NO_CHOICE = (b"null", b'"none"', b'"auto"')
 GUIDED_FIELDS: Mapping[str, bytes] = {
     "guided_json": b"json",
     "guided_regex": b"regex",
@@ -34,46 +33,6 @@ def leave_out(*values: bytes) -> Translator:
         return {name: None} if compact(members[name]) in values else None
 
     return translate
-
-
-def has_tools(members: Members) -> bool:
-    """Say whether the client gave at least one tool."""
-    tools = members.get("tools")
-    return tools is not None and compact_start(tools) not in ABSENT
-
-
-def compact_start(raw: msgspec.Raw) -> bytes:
-    """Like `compact`, but only tells short values apart: never copies a long list of tools twice."""
-    data = bytes(raw)
-    return b"".join(data.split()) if len(data) <= 32 else data[:32]
-
-
-def empty_tools(name: str, members: Members) -> Edit | None:
-    """Leave out `tools: []`, which OpenAI takes for no tools and vLLM answers with 400 (recording `tools_empty`)."""
-    return {name: None} if compact_start(members[name]) == b"[]" else None
-
-
-def tool_choice(name: str, members: Members) -> Edit | None:
-    """Leave out a choice among no tools; refuse what no engine has.
-
-    vLLM and trtllm-serve answer 400 for "auto" without tools (`tool_choice_without_tools`,
-    `tools_choice_auto_no_tools`).
-    """
-    value = bytes(members[name])
-    if b'"allowed_tools"' in value:
-        raise ParameterRefused(name, "'tool_choice' of type 'allowed_tools' is not supported by this model's engine.")
-    if has_tools(members):
-        return None
-    if compact(members[name]) in NO_CHOICE:
-        return {name: None}
-    raise ParameterRefused(name, "'tool_choice' is only allowed when 'tools' are given.", "invalid_value")
-
-
-def parallel_tool_calls(name: str, members: Members) -> Edit | None:
-    """Leave it out where it changes nothing; refuse a promise of one call at most that the engine cannot keep."""
-    if bytes(members[name]) != b"false" or not has_tools(members):
-        return {name: None}
-    raise ParameterRefused(name, "'parallel_tool_calls: false' is not supported by this model's engine.")
 
 
 def structured_outputs(name: str, members: Members) -> Edit | None:
@@ -119,29 +78,6 @@ def reasoning_effort(name: str, members: Members) -> Edit | None:
     return None
 
 
-def one_prompt(name: str, members: Members) -> Edit | None:
-    """Take the only prompt out of its list; Triton takes one string (`completions_prompt_list`)."""
-    return _only(name, members, "Triton completes one text prompt per request: send a single string.")
-
-
-def one_input(name: str, members: Members) -> Edit | None:
-    """Take the only input out of its list; Triton embeds one string or one list of token ids at a time."""
-    return _only(name, members, "Triton embeds one input per request: send a single string.", tokens=True)
-
-
-def _only(name: str, members: Members, refusal: str, *, tokens: bool = False) -> Edit | None:
-    raw = bytes(members[name])
-    if not raw.startswith(b"["):
-        return None
-    items = msgspec.json.decode(raw, type=list[msgspec.Raw])
-    first = bytes(items[0])[:1] if items else b""
-    if len(items) == 1 and (first == b'"' or (tokens and first == b"[")):
-        return {name: bytes(items[0])}
-    if not items or (tokens and (first == b"-" or first.isdigit())):
-        return None
-    raise ParameterRefused(name, refusal, "unsupported_value")
-
-
 def echo(name: str, members: Members) -> Edit | None:
     """Refuse echo in a stream, which Triton answers by cutting the connection (`completions_echo_stream`)."""
     stream = members.get("stream")
@@ -163,23 +99,73 @@ def response_format(name: str, members: Members) -> Edit | None:
     )
 
 
-def tools_with_parameters(name: str, members: Members) -> Edit | None:
-    """Leave out an empty list and give each function a schema.
+def encoding_format(name: str, members: Members) -> Edit | None:
+    """Refuse vectors as bare bytes, which no answer in OpenAI's form can carry (vLLM's `bytes`, `bytes_only`)."""
+    if b"bytes" in bytes(members[name]):
+        raise ParameterRefused(name, "'encoding_format' must be 'float' or 'base64'.", "invalid_value")
+    return None
 
-    Triton fails with 500 when a chosen function has none (`tools_no_parameters_named`). For OpenAI a function without
-    `parameters` takes none, which is what the schema put in says.
+
+def constraint_for_trtllm(name: str, members: Members) -> Edit | None:
+    """Say vLLM's constraints on the output as a `response_format` that trtllm-serve knows.
+
+    Its forms beside OpenAI's are `json` (with `schema`), `regex` and `ebnf`; a choice becomes a regular expression.
     """
-    try:
-        tools = msgspec.json.decode(members[name], type=list[dict[str, msgspec.Raw]])
-        functions = [msgspec.json.decode(tool.get("function", b"{}"), type=dict[str, msgspec.Raw]) for tool in tools]
-    except msgspec.DecodeError:
-        return None
-    if not tools:
+    wanted = _constraint(name, members[name])
+    if wanted is None:
         return {name: None}
-    changed = False
-    for tool, function in zip(tools, functions, strict=True):
-        if "function" in tool and function.get("parameters", NULL) == NULL:
-            function["parameters"] = msgspec.Raw(b'{"type":"object","properties":{}}')
-            tool["function"] = msgspec.Raw(msgspec.json.encode(function))
-            changed = True
-    return {name: msgspec.json.encode(tools)} if changed else None
+    there = members.get("response_format")
+    others = [other for other in CONSTRAINTS if other != name and members.get(other, NULL) != NULL]
+    if others or (there is not None and there != NULL):
+        raise ParameterRefused(name, f"'{name}' cannot be used together with another constraint.", "invalid_value")
+    return {name: None, "response_format": msgspec.json.encode(wanted)}
+
+
+CONSTRAINTS: Mapping[str, str] = {
+    "guided_json": "json",
+    "guided_regex": "regex",
+    "guided_choice": "choice",
+    "guided_grammar": "grammar",
+    "structured_outputs": "",
+}
+"""vLLM's constraints, old and new, and the key of the new one that an old one is."""
+
+
+def _constraint(name: str, raw: msgspec.Raw) -> Mapping[str, object] | None:
+    key = CONSTRAINTS[name]
+    try:
+        given = {key: msgspec.Raw(bytes(raw))} if key else msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        given = {"": raw}
+    given = {key: value for key, value in given.items() if value != NULL}
+    if not given:
+        return None
+    if len(given) == 1 and (made := _as_format(*given.popitem())) is not None:
+        return made
+    raise ParameterRefused(name, f"'{name}' asks for a constraint that trtllm-serve does not have.")
+
+
+def _as_format(key: str, raw: msgspec.Raw) -> Mapping[str, object] | None:
+    value = msgspec.json.decode(raw)
+    match key, value:
+        case "json", dict():
+            return {"type": "json", "schema": raw}
+        case "json", str():
+            return {"type": "json", "schema": msgspec.Raw(value.encode())} if _is_object(value) else None
+        case "json_object", True:
+            return {"type": "json_object"}
+        case "regex", str():
+            return {"type": "regex", "regex": value}
+        case "grammar", str():
+            return {"type": "ebnf", "ebnf": value}
+        case "choice", [_, *_] if all(isinstance(item, str) for item in value):
+            return {"type": "regex", "regex": "(" + "|".join(map(re.escape, value)) + ")"}
+        case _:
+            return None
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except msgspec.DecodeError:
+        return False

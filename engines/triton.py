@@ -8,10 +8,23 @@ import re
 from engines.answers import Answers
 from engines.faults import FaultKind, FaultRule
 from engines.messages import for_triton
-from engines.parameters import BOOKKEEPING, ENGINE_EXTRAS, GUIDED, PASS, PROMISES, TOOLS
-from engines.policy import Default, Drop, Pass, Policy, Reject, Rename, Table, Translate
+from engines.parameters import (
+    BOOKKEEPING,
+    CHOICE,
+    EMBEDDING_EXTRAS,
+    ENGINE_EXTRAS,
+    GUIDED,
+    OFFERED,
+    PASS,
+    PROMISES,
+    TOOLS,
+    TRANSFERS,
+)
+from engines.policy import Default, Drop, Emulate, Pass, Policy, Reject, Rename, Table, Translate
 from engines.profile import EngineKind, HealthProbe, Operation, Profile
-from engines.translators import echo, one_input, one_prompt, response_format, tools_with_parameters
+from engines.splitters import choices, inputs, text_prompts
+from engines.tools import tool_choice_for_triton, tools_with_parameters
+from engines.translators import echo, encoding_format, response_format
 
 UNTIL_THE_END = b"131072"
 """`max_tokens` for a chat whose client sets no limit, instead of the frontend's 16.
@@ -23,13 +36,13 @@ reserves memory for the whole answer (TensorRT-LLM's scheduler policy `guarantee
 context: clients do better to give `max_tokens` there.
 """
 
-_EXTRAS: dict[str, Policy] = {**ENGINE_EXTRAS, **GUIDED, "min_tokens": PASS, "ignore_eos": PASS}
+_EXTRAS: dict[str, Policy] = {**ENGINE_EXTRAS, **GUIDED, **TRANSFERS, "min_tokens": PASS, "ignore_eos": PASS}
 _GENERATION: dict[str, Policy] = {
     **_EXTRAS,
     "frequency_penalty": PASS,
     "logit_bias": Reject("it takes none", neutral=(b"{}",)),
     "logprobs": Pass("only on its vLLM backend"),
-    "n": Reject("it gives one choice per request", neutral=(b"1",), keep_neutral=True),
+    "n": Emulate(choices, "one request per choice; it gives one at a time", copies=True),
     "presence_penalty": PASS,
     "response_format": Translate(
         response_format, "'text' is left out; the others would be ignored, so they are refused"
@@ -56,9 +69,10 @@ CHAT = Table(
         "top_logprobs": PASS,
         "max_completion_tokens": Pass("wins over max_tokens"),
         "reasoning_effort": Drop("a hint that the model cannot be given"),
-        "tools": Translate(
-            tools_with_parameters, "an empty list is left out; functions without a schema get an empty one"
+        "tool_choice": Translate(
+            tool_choice_for_triton, f"{CHOICE}; 'required' among several is refused: it would call the first"
         ),
+        "tools": Translate(tools_with_parameters, f"{OFFERED}; functions without a schema get an empty one"),
         "include_reasoning": Drop("no field of the answer holds reasoning", silent=(b"true",)),
         "best_of": Reject("it gives one choice per request", neutral=(b"1",)),
         "echo": Reject("it cannot begin the answer with the prompt", neutral=(b"false",)),
@@ -73,7 +87,7 @@ COMPLETIONS = Table(
     "Triton",
     {
         **_GENERATION,
-        "prompt": Translate(one_prompt, "the only prompt of a list is taken out of it; more are refused"),
+        "prompt": Emulate(text_prompts, "one request per prompt of a list; token ids are refused"),
         "best_of": Reject("its engines have no such search", neutral=(b"1",)),
         "echo": Translate(echo, "refused in streams, which would be cut"),
         "max_completion_tokens": Rename("max_tokens", "unknown there"),
@@ -87,9 +101,10 @@ COMPLETIONS = Table(
 EMBEDDINGS = Table(
     "Triton",
     {
-        "input": Translate(one_input, "the only input of a list is taken out of it; more are refused"),
+        **EMBEDDING_EXTRAS,
+        "input": Emulate(inputs, "one request per input of a list; it takes one text or one list of token ids"),
         "dimensions": PASS,
-        "encoding_format": PASS,
+        "encoding_format": Translate(encoding_format, "'bytes' and 'bytes_only' are refused"),
         "user": PASS,
     },
     remove_nulls=True,

@@ -9,10 +9,11 @@ import re
 
 from engines.answers import Answers
 from engines.faults import FaultKind, FaultRule
-from engines.parameters import BOOKKEEPING, ENGINE_EXTRAS, GUIDED, PASS, PROMISES, TOOLS
+from engines.parameters import BOOKKEEPING, ENGINE_EXTRAS, GUIDED, OFFERED, PASS, PROMISES, TOOLS, TRANSFERS
 from engines.policy import Default, Pass, Policy, Reject, Rename, Table, Translate
 from engines.profile import EngineKind, HealthProbe, Operation, Profile
-from engines.translators import empty_tools, leave_out, reasoning_effort, stream_options
+from engines.tools import offered_tools
+from engines.translators import CONSTRAINTS, constraint_for_trtllm, leave_out, reasoning_effort, stream_options
 
 _KNOWN_EXTRAS = frozenset(
     {
@@ -54,6 +55,8 @@ _EXTRAS: dict[str, Policy] = {
 _GENERATION: dict[str, Policy] = {
     **_EXTRAS,
     **GUIDED,
+    **{name: Translate(constraint_for_trtllm, "becomes a 'response_format' that it knows") for name in CONSTRAINTS},
+    **TRANSFERS,
     "best_of": PASS,
     "frequency_penalty": PASS,
     "logit_bias": PASS,
@@ -84,7 +87,7 @@ CHAT = Table(
         "logprobs": PASS,
         "top_logprobs": PASS,
         "reasoning_effort": Translate(reasoning_effort, "the nearest of low, medium and high; 'none' is refused"),
-        "tools": Translate(empty_tools, "an empty list is left out"),
+        "tools": Translate(offered_tools, OFFERED),
         "echo": PASS,
     },
     remove_nulls=True,

@@ -2,16 +2,19 @@
 
 What it does not know it ignores without a word (`chat_unknown_fields`, `chat_functions_legacy`,
 `chat_guided_choice_legacy`), so members that promise something are refused here, and labels go on untouched.
-The Rust frontend is stricter (n = 1, one prompt); its own refusals are clear enough to pass on.
+The Rust frontend is another server in front of the same engine: a variant with what it serves one at a time.
 """
 
 import re
 
 from engines.faults import FaultKind, FaultRule
-from engines.parameters import BOOKKEEPING, ENGINE_EXTRAS, PASS, PROMISES
-from engines.policy import Drop, Pass, Policy, Reject, Rename, Table, Translate
-from engines.profile import EngineKind, HealthProbe, Operation, Profile
-from engines.translators import GUIDED_FIELDS, empty_tools, leave_out, structured_outputs, tool_choice
+from engines.messages import with_sound_arguments
+from engines.parameters import BOOKKEEPING, CHOICE, EMBEDDING_EXTRAS, ENGINE_EXTRAS, OFFERED, PASS, PROMISES, TRANSFERS
+from engines.policy import Drop, Emulate, Pass, Policy, Reject, Rename, Table, Translate
+from engines.profile import EngineKind, HealthProbe, Operation, Profile, Variant
+from engines.splitters import choices, prompts
+from engines.tools import offered_tools, parallel_or_absent, tool_choice
+from engines.translators import GUIDED_FIELDS, encoding_format, leave_out, structured_outputs
 
 _IGNORED = Pass("ignored by the engine, and nothing in the answer depends on it")
 _UNKNOWN_EXTRAS = frozenset(
@@ -40,7 +43,7 @@ _GENERATION: dict[str, Policy] = {
     **_GUIDED,
     "frequency_penalty": PASS,
     "logit_bias": PASS,
-    "n": Pass("more than 1 needs a temperature above 0; the Rust frontend takes only 1"),
+    "n": Pass("more than 1 needs a temperature above 0"),
     "presence_penalty": PASS,
     "response_format": PASS,
     "seed": PASS,
@@ -50,6 +53,7 @@ _GENERATION: dict[str, Policy] = {
     "temperature": PASS,
     "top_p": PASS,
     "user": _IGNORED,
+    **TRANSFERS,
     "ec_transfer_params": PASS,
     "kv_transfer_params": PASS,
     "vllm_xargs": PASS,
@@ -67,10 +71,10 @@ CHAT = Table(
         "top_logprobs": PASS,
         "max_completion_tokens": Pass("wins over max_tokens; both are cut to what fits the context"),
         "max_tokens": PASS,
-        "parallel_tool_calls": PASS,
+        "parallel_tool_calls": Translate(parallel_or_absent, "a null, which would mean false, is left out"),
         "reasoning_effort": PASS,
-        "tools": Translate(empty_tools, "an empty list is left out (400 otherwise)"),
-        "tool_choice": Translate(tool_choice, "left out without tools if 'auto' or 'none' (400 otherwise)"),
+        "tools": Translate(offered_tools, OFFERED),
+        "tool_choice": Translate(tool_choice, CHOICE),
         "best_of": Reject("use 'n'", neutral=(b"1",)),
         "echo": PASS,
     },
@@ -91,28 +95,45 @@ COMPLETIONS = Table(
 EMBEDDINGS = Table(
     "vLLM",
     {
-        "input": PASS,
+        **dict.fromkeys(EMBEDDING_EXTRAS, PASS),
+        "input": Pass("a text, a list of texts, token ids, or lists of token ids"),
         "dimensions": Pass("only for Matryoshka models"),
-        "encoding_format": PASS,
+        "encoding_format": Translate(encoding_format, "'bytes' and 'bytes_only', which are no JSON, are refused"),
         "user": _IGNORED,
-        **dict.fromkeys(
-            (
-                "add_special_tokens",
-                "cache_salt",
-                "chat_template",
-                "chat_template_kwargs",
-                "embed_dtype",
-                "endianness",
-                "messages",
-                "mm_processor_kwargs",
-                "normalize",
-                "priority",
-                "request_id",
-                "truncate_prompt_tokens",
-                "truncation_side",
-                "use_activation",
-            ),
-            PASS,
+    },
+)
+
+RUST = Variant(
+    "the Rust frontend",
+    rust_frontend=True,
+    lacks=frozenset(
+        {
+            Operation.EMBEDDINGS,
+            Operation.RESPONSES,
+            Operation.MESSAGES,
+            Operation.COUNT_TOKENS,
+            Operation.RERANK,
+            Operation.SCORE,
+        }
+    ),
+    tables={
+        Operation.CHAT: Table(
+            "vLLM",
+            {
+                **CHAT.policies,
+                "messages": Translate(
+                    with_sound_arguments, "empty arguments of earlier calls become {}, broken ones are refused"
+                ),
+                "n": Emulate(choices, "one request per choice; it takes only 1", copies=True),
+            },
+        ),
+        Operation.COMPLETIONS: Table(
+            "vLLM",
+            {
+                **COMPLETIONS.policies,
+                "n": Emulate(choices, "one request per choice; it takes only 1", copies=True),
+                "prompt": Emulate(prompts, "one request per prompt of a list; it takes one"),
+            },
         ),
     },
 )
@@ -152,4 +173,5 @@ PROFILE = Profile(
     tables={Operation.CHAT: CHAT, Operation.COMPLETIONS: COMPLETIONS, Operation.EMBEDDINGS: EMBEDDINGS},
     health=HealthProbe("/health"),
     fault_rules=FAULT_RULES,
+    variants=(RUST,),
 )

@@ -100,6 +100,18 @@ PASSED_ALONE = object()
         (TRTLLM, "reasoning_effort", "xhigh", {"reasoning_effort": "high"}),
         (TRTLLM, "max_completion_tokens", 5, {"max_tokens": 5}),
         (VLLM, "max_completion_tokens", 5, PASSED_ALONE),
+        *((VLLM, name, None, {}) for name in ("tool_choice", "parallel_tool_calls")),
+        # vLLM's words for structured output, as trtllm-serve says them
+        *((TRTLLM, name, value, {"response_format": expected}) for name, value, expected in [
+            ("guided_json", {"type": "object"}, {"type": "json", "schema": {"type": "object"}}),
+            ("guided_json", '{"type": "object"}', {"type": "json", "schema": {"type": "object"}}),
+            ("guided_regex", "a+", {"type": "regex", "regex": "a+"}),
+            ("guided_choice", ["a.b", "c"], {"type": "regex", "regex": r"(a\.b|c)"}),
+            ("guided_grammar", "root ::= 'a'", {"type": "ebnf", "ebnf": "root ::= 'a'"}),
+            ("structured_outputs", {"regex": "a+", "json": None}, {"type": "regex", "regex": "a+"}),
+            ("structured_outputs", {"json_object": True}, {"type": "json_object"}),
+        ]),
+        (TRTLLM, "structured_outputs", {}, {}),
         # vLLM's older words for structured output
         (VLLM, "guided_choice", ["a", "b"], {"structured_outputs": {"choice": ["a", "b"]}}),
         (VLLM, "guided_json", {"type": "object"}, {"structured_outputs": {"json": {"type": "object"}}}),
@@ -120,7 +132,7 @@ def test_chat_member(kind: EngineKind, name: str, value: object, expected: objec
             ("audio", {"voice": "x", "format": "wav"}), ("web_search_options", {}), ("moderation", {"model": "m"}),
         ]),
         *((TRITON, name, value) for name, value in [
-            ("n", 2), ("logit_bias", {"1": 5}), ("top_k", 5), ("min_p", 0.1), ("repetition_penalty", 1.1),
+            ("logit_bias", {"1": 5}), ("top_k", 5), ("min_p", 0.1), ("repetition_penalty", 1.1),
             ("response_format", {"type": "json_object"}),
             ("response_format", {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}),
             ("response_format", "json"), ("response_format", []),
@@ -128,7 +140,9 @@ def test_chat_member(kind: EngineKind, name: str, value: object, expected: objec
             ("chat_template_kwargs", {"enable_thinking": False}), ("cache_salt", "s"),
         ]),
         *((TRTLLM, name, value) for name, value in [
-            ("guided_json", {}), ("structured_outputs", {"choice": ["a"]}), ("reasoning_effort", "none"),
+            ("structured_outputs", {"structural_tag": "x"}), ("guided_choice", []), ("guided_grammar", 5),
+            ("structured_outputs", {"json": {}, "regex": "a"}), ("structured_outputs", "a"),
+            ("guided_json", "no object"), ("guided_whitespace_pattern", " "), ("reasoning_effort", "none"),
             ("bad_words", ["x"]), ("return_token_ids", True),
         ]),
         (VLLM, "top_p_min", 0.5),
@@ -217,10 +231,10 @@ def test_completions_stop_after_sixteen_tokens_as_openai_does() -> None:
 
 
 def test_triton_takes_one_prompt() -> None:
-    """A list of one text is taken apart, more and token ids are refused (`completions_prompt_list`)."""
+    """A list of one text is taken apart (`completions_prompt_list`), token ids are refused."""
     request = members({"model": "m", "prompt": ["Hello"], "max_tokens": 1})
     assert sent(request, profile(TRITON).prepare(COMPLETIONS, request))["prompt"] == "Hello"
-    for prompt in (["a", "b"], [1, 2], [[1, 2]]):
+    for prompt in ([1, 2], [[1, 2]], ["a", [1]], []):
         assert refusal(TRITON, COMPLETIONS, prompt=prompt).param == "prompt"
 
 
@@ -234,12 +248,47 @@ def test_triton_refuses_what_breaks_completions() -> None:
 
 
 def test_triton_embeds_one_input() -> None:
-    """A list of one is taken apart (422 otherwise: `embeddings_list_of_one_string`); more are refused for now."""
+    """A list of one is taken apart (422 otherwise: `embeddings_list_of_one_string`)."""
     one = profile(TRITON)
-    for given, expected in ((["a"], "a"), ("a", "a"), ([1, 2], [1, 2]), ([[1, 2]], [1, 2])):
+    for given, expected in ((["a"], "a"), ("a", "a"), ([1, 2], [1, 2]), ([[1, 2]], [1, 2]), ([], [])):
         request = members({"model": "m", "input": given})
         assert sent(request, one.prepare(EMBEDDINGS, request))["input"] == expected
-    assert refusal(TRITON, EMBEDDINGS, input=["a", "b"]).param == "input"
+
+
+@pytest.mark.parametrize("kind", [VLLM, TRITON])
+def test_vectors_come_as_json(kind: EngineKind) -> None:
+    """vLLM's `bytes` and `bytes_only` are no answer that an OpenAI client could read; the rest goes on untouched."""
+    for value in ("bytes", "bytes_only"):
+        assert refusal(kind, EMBEDDINGS, input="a", encoding_format=value).param == "encoding_format"
+    for value in ("float", "base64"):
+        request = members({"model": "m", "input": "a", "encoding_format": value})
+        assert profile(kind).prepare(EMBEDDINGS, request).members is None
+    assert profile(kind).prepare(EMBEDDINGS, members({"model": "m", "input": "a"})).members is None
+
+
+@pytest.mark.parametrize("kind", EngineKind)
+def test_allowed_tools_become_the_only_tools(kind: EngineKind) -> None:
+    """No engine has that choice (`tool_choice_allowed_tools`); leaving the other tools out says the same."""
+    other = {"type": "function", "function": {"name": "g", "parameters": {"type": "object"}}}
+    allowed = [{"type": "function", "function": {"name": "g"}}]
+    for mode in ("auto", "required"):
+        choice = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": allowed}}
+        request = members(HELLO | {"tools": [TOOL, other], "tool_choice": choice})
+        prepared = profile(kind).prepare(CHAT, request)
+        result = sent(request, prepared)
+        assert (result["tools"], result["tool_choice"]) == ([other], mode)
+        assert set(prepared.translated) == {"tools", "tool_choice"}
+    all_of_them = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": allowed}}
+    assert chat_on(kind, tools=[other], tool_choice=all_of_them) == {"tools": [other], "tool_choice": "auto"}
+
+
+def test_triton_cannot_require_one_of_several_tools() -> None:
+    """It forces the first, whatever the model would choose (`tools_llama3_required`)."""
+    other = {"type": "function", "function": {"name": "g", "parameters": {"type": "object"}}}
+    assert refusal(TRITON, CHAT, tools=[TOOL, other], tool_choice="required").param == "tool_choice"
+    only_g = {"mode": "required", "tools": [{"type": "function", "function": {"name": "g"}}]}
+    choice = {"type": "allowed_tools", "allowed_tools": only_g}
+    assert chat_on(TRITON, tools=[TOOL, other], tool_choice=choice)["tools"] == [other]
 
 
 def test_triton_functions_get_a_schema() -> None:
