@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import msgspec
 
 from engines.policy import NULL, Edit, Members, ParameterRefused
-from engines.translators import compact
 
-ABSENT = (b"null", b"[]")
-NO_CHOICE = (b"null", b'"none"', b'"auto"')
-LONGEST_ABSENT = 32
-"""Bytes. What is longer is not absent; it need not be read to see that."""
-MODES = frozenset({b'"auto"', b'"none"', b'"required"'})
+AUTO, NONE, REQUIRED = (msgspec.Raw(mode) for mode in (b'"auto"', b'"none"', b'"required"'))
+MODES = (AUTO, NONE, REQUIRED)
+NO_CHOICE = (NULL, NONE, AUTO)
+EMPTY = (msgspec.Raw(b"[]"), msgspec.Raw(b"[ ]"))
+"""Compared as raw JSON, which never reads a long list of tools; nobody writes more blanks."""
+NO_TOOLS = (*EMPTY, NULL)
 ALLOWED_TOOLS = b'"allowed_tools"'
 
 
@@ -36,7 +36,7 @@ class _Allowing(msgspec.Struct):
 def has_tools(members: Members) -> bool:
     """Say whether the client gave at least one tool."""
     tools = members.get("tools")
-    return tools is not None and (memoryview(tools).nbytes > LONGEST_ABSENT or compact(tools) not in ABSENT)
+    return tools is not None and tools not in NO_TOOLS
 
 
 def offered_tools(name: str, members: Members) -> Edit | None:
@@ -45,10 +45,10 @@ def offered_tools(name: str, members: Members) -> Edit | None:
     OpenAI takes an empty list for no tools; vLLM answers 400 (recording `tools_empty`).
     """
     raw = members[name]
-    if memoryview(raw).nbytes <= LONGEST_ABSENT and compact(raw) == b"[]":
+    if raw in EMPTY:
         return {name: None}
     choice = members.get("tool_choice")
-    if choice is None or (value := bytes(choice)) in MODES or ALLOWED_TOOLS not in value:
+    if choice is None or choice in MODES or ALLOWED_TOOLS not in bytes(choice):
         return None
     given = _tools(raw)
     kept = allowed_tools(given, choice)
@@ -72,18 +72,15 @@ def tool_choice(name: str, members: Members) -> Edit | None:
     left out: for OpenAI it means "auto" when there are tools.
     """
     raw = members[name]
-    value = bytes(raw)
     tools = members.get("tools")
-    if value in MODES and tools is not None and memoryview(tools).nbytes > LONGEST_ABSENT:
-        return None  # what nearly every request with tools says
-    if not has_tools(members):
-        if compact(raw) in NO_CHOICE:
+    if tools is None or tools in NO_TOOLS:
+        if raw in NO_CHOICE:
             return {name: None}
         raise ParameterRefused(name, "'tool_choice' is only allowed when 'tools' are given.", "invalid_value")
-    if value == b"null":
-        return {name: None}
-    if ALLOWED_TOOLS not in value:
+    if raw in MODES:
         return None
+    if raw == NULL:
+        return {name: None}
     allowed = _allowed(raw)
     if allowed is None:
         return None
