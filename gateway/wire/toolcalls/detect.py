@@ -5,7 +5,9 @@ In this order: explicit configuration, the chat template or vocabulary, leaked m
 architecture (`model_type`): Qwen3 and Qwen3-Coder share one and speak different formats.
 """
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -149,6 +151,40 @@ def from_template(template: str) -> Finding:
         if all(word in template for word in mark.has) and not any(word in template for word in mark.lacks):
             return Finding(mark.format, "template", " + ".join(mark.has))
     return NOTHING
+
+
+def template_in(files: Mapping[str, str]) -> str:
+    """What a tokenizer's files say about tool calls, for `from_template`.
+
+    Args:
+        files: contents by name: `chat_template.jinja`, `chat_template.json`, `tokenizer_config.json`, `tokenizer.json`;
+            any of them, others are passed over.
+    """
+    found = [files.get("chat_template.jinja", "")]
+    for name in ("chat_template.json", "tokenizer_config.json"):
+        found.extend(_templates(_json(files.get(name, "")).get("chat_template")))
+    decoder = _json(files.get("tokenizer_config.json", "")).get("added_tokens_decoder")
+    tokens = list(decoder.values()) if isinstance(decoder, Mapping) else []
+    added = _json(files.get("tokenizer.json", "")).get("added_tokens")
+    tokens += added if isinstance(added, list) else []
+    found.extend(str(token.get("content", "")) for token in tokens if isinstance(token, Mapping))
+    return "\n".join(part for part in found if part)
+
+
+def _json(text: str) -> Mapping[str, object]:
+    try:
+        value = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+def _templates(value: object) -> list[str]:
+    """A template, or a list of named ones."""
+    if isinstance(value, str):
+        return [value]
+    listed = value if isinstance(value, list) else []
+    return [str(one.get("template", "")) for one in listed if isinstance(one, Mapping)]
 
 
 def from_name(model: str) -> Finding:

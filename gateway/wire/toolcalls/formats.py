@@ -8,10 +8,8 @@ from gateway.wire.toolcalls.spec import Format, Grammar, Head, IdStyle, Implicit
 _BARE_OBJECT: Final = Grammar(Kernel.JSON, at_start=True, only_offered=True)
 """A call object without any markup: Llama's habit, and what is left of others when special tokens were removed."""
 _BARE_LIST: Final = Grammar(Kernel.JSON, at_start=True, only_offered=True)
-_TAGGED_JSON: Final = Grammar(
-    Kernel.JSON, opens=("<tool_call>", "<longcat_tool_call>"), closes=("</tool_call>", "</longcat_tool_call>")
-)
-_HERMES: Final = (_TAGGED_JSON, _BARE_OBJECT)
+_HERMES: Final = (Grammar(Kernel.JSON, opens=("<tool_call>",), closes=("</tool_call>",)), _BARE_OBJECT)
+_LONGCAT: Final = Grammar(Kernel.JSON, opens=("<longcat_tool_call>",), closes=("</longcat_tool_call>",))
 
 
 def _qwen_xml(opener: str, closer: str) -> Grammar:
@@ -56,9 +54,8 @@ def _pairs(opener: str, closer: str, section: tuple[str, str] | None = None, sto
     )
 
 
-def _dsml(space: str = "") -> Grammar:
+def _dsml(space: str, *names: str) -> Grammar:
     bar = f"｜DSML｜{space}"
-    names = ("function_calls", "tool_calls", "calls")
     return Grammar(
         Kernel.XML,
         opens=tuple(f"<{bar}{name}>" for name in names),
@@ -98,14 +95,17 @@ def _list(opens: tuple[str, ...], closes: tuple[str, ...]) -> Grammar:
 
 _DEEPSEEK: Final = Grammar(
     Kernel.NAME_JSON,
-    opens=("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜><｜tool▁calls▁begin｜>"),
+    opens=("<｜tool▁calls▁begin｜>",),
     closes=("<｜tool▁calls▁end｜>",),
     item_opens=("<｜tool▁call▁begin｜>",),
     item_closes=("<｜tool▁call▁end｜>",),
     head=Head(ends=("<｜tool▁sep｜>", "\n"), stops=("```", "{", "<｜tool▁call▁end｜>")),
     prefixes=("function<｜tool▁sep｜>",),
 )
-_DSML: Final = (_dsml(), _dsml(" "), _dsml_stripped())
+_V32: Final = _dsml("", "function_calls")
+_V4: Final = _dsml("", "tool_calls")
+_V41: Final = _dsml(" ", "calls")
+_STRIPPED: Final = _dsml_stripped()
 _KIMI: Final = Grammar(
     Kernel.NAME_JSON,
     opens=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
@@ -162,7 +162,7 @@ def _pythonic(opener: str, closer: str) -> tuple[Grammar, ...]:
 _S: Final = ("</s>",)
 
 FORMATS: Final[tuple[Format, ...]] = (
-    Format("hermes", "Qwen2.5, Qwen3 (not Coder), QwQ, Hermes 2 and 3, LongCat", _HERMES),
+    Format("hermes", "Qwen2.5, Qwen3 (not Coder), QwQ, Hermes 2 and 3, LongCat", (*_HERMES, _LONGCAT)),
     Format(
         "qwen3_xml",
         "Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step-3.5, MiMo",
@@ -201,9 +201,9 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format("harmony", "gpt-oss", (), "harmony", special=True),
     Format("deepseek_v3", "DeepSeek V3-0324, R1", (_DEEPSEEK,)),
     Format("deepseek_v31", "DeepSeek V3.1, V3.2-Exp", (_DEEPSEEK,)),
-    Format("deepseek_v32", "DeepSeek V3.2", _DSML, special=True),
-    Format("deepseek_v4", "DeepSeek V4", _DSML, special=True),
-    Format("deepseek_v41", "DeepSeek V4.1", _DSML, special=True),
+    Format("deepseek_v32", "DeepSeek V3.2", (_V32, _V4, _V41, _STRIPPED), special=True),
+    Format("deepseek_v4", "DeepSeek V4", (_V4, _V32, _V41, _STRIPPED), special=True),
+    Format("deepseek_v41", "DeepSeek V4.1", (_V41, _V4, _V32, _STRIPPED), special=True),
     Format(
         "kimi_k2",
         "Kimi K2, K2-Thinking, K2.5 to K2.7",
@@ -247,6 +247,7 @@ FORMATS: Final[tuple[Format, ...]] = (
         "minimax_m2",
         "MiniMax M2, M2.1, M2.5, M2.7; dots",
         (_invoke(("minimax:tool_call", "dots_function_call")),),
+        turn_ends=("[e~[",),
     ),
     Format(
         "minimax_m3",
@@ -263,6 +264,7 @@ FORMATS: Final[tuple[Format, ...]] = (
             ),
         ),
         "minimax_m3",
+        turn_ends=("[e~[",),
     ),
     Format(
         "gemma4",

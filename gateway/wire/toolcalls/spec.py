@@ -243,7 +243,7 @@ SEPARATORS: Final = (",", ";")
 COMMON_TURN_ENDS: Final = (
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|call|>", "<|return|>", "<|end|>", "<|observation|>",
     "<|user|>", "<|endoftext|>", "<|eot|>", "<|eom|>", "<turn|>", "<|tool_response>", "<end_of_turn>", "<|end_of_msg|>",
-    "<|END_RESPONSE|>", "<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "[e~[", "<seed:eos>", "<|message_sep|>",
+    "<|END_RESPONSE|>", "<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<seed:eos>", "<|message_sep|>",
     "<|eos|>", "<|end_of_sentence|>", "<|assistant_end|>", "<eos>",
 )  # fmt: skip
 """Tokens that end a turn in some family; they are dropped at the end of a text and beside calls."""

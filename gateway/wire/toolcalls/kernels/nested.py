@@ -86,14 +86,28 @@ def _streamed(reader: Reader, grammar: Grammar, name: str) -> Pull[None]:
     framed = bool((yield from cursor.lit(_NEWLINE)))
     value = Value(reader.arguments, STRING, trims=framed, whole=False)
     ends = marks(_closer(grammar, name), *grammar.item_closes)
-    word = yield from cursor.until(ends, value.write, tail=False)
-    if not word:
-        value.cut()
-        raise CutError
-    if word in grammar.item_closes:
-        cursor.unread(word)
-        reader.sink.repair("missing_value_closer")
-    value.end()
+    while True:
+        word = yield from cursor.until(ends, value.write, tail=False)
+        if not word:
+            value.cut()
+            raise CutError
+        if word not in grammar.item_closes:
+            value.end()
+            return
+        if (yield from _forgotten(reader, grammar)):
+            cursor.unread(word)
+            value.end(forgotten=True)
+            return
+        value.write(word)
+
+
+def _forgotten(reader: Reader, grammar: Grammar) -> Pull[bool]:
+    """Whether an item's closer, just read inside a value, is one: then the value's own was forgotten."""
+    found = yield from reader.cursor.ahead(grammar.after_item)
+    if found == "" or (found is None and reader.cut):
+        return False
+    reader.sink.repair("missing_value_closer")
+    return True
 
 
 def _closer(grammar: Grammar, name: str) -> str:
@@ -128,14 +142,15 @@ def _fill(reader: Reader, grammar: Grammar, node: _Node, depth: int) -> Pull[Non
             raise CutError
         if word == closer:
             return
-        if word == opener:
+        if word == opener and (yield from reader.cursor.peek()) != "/":
             child = _Node((yield from _tag(reader)))
             node.children.append(child)
             yield from _fill(reader, grammar, child, depth + 1)
-        else:
+        elif word != opener and (yield from _forgotten(reader, grammar)):
             reader.cursor.unread(word)
-            reader.sink.repair("missing_value_closer")
             return
+        else:
+            node.text.append(word)
 
 
 def _json(node: _Node, schema: object, root: Mapping[str, object]) -> str:

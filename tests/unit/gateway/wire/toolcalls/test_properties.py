@@ -168,7 +168,11 @@ def test_text_without_calls_is_kept(name: str) -> None:
     """Text conservation: arbitrary prose comes out as it went in."""
 
     @few
-    @given(st.text(st.characters(exclude_categories=("Cs",)), max_size=60).filter(lambda text: "<" not in text))
+    @given(
+        st.text(st.characters(exclude_categories=("Cs",)), max_size=60).filter(
+            lambda text: "<" not in text and "[e~[" not in text
+        )
+    )
     def check(text: str) -> None:
         content, reasoning, found, reason = read(text, name)
         assert (content, reasoning, found, reason) == (text, None, [], "stop")
