@@ -27,10 +27,16 @@ class Choice:
         return self.mode in ("required", "named")
 
 
-def choice_of(raw: object) -> Choice:
-    """Reads `tool_choice` as OpenAI defines it: a mode, a named tool, or allowed tools; anything else is auto."""
+def choice_of(raw: object, offered: Sequence[str] = ()) -> Choice:
+    """Reads `tool_choice` as OpenAI defines it: a mode, a named tool, or allowed tools; anything else is auto.
+
+    Args:
+        offered: names of tools, of which a bare string may be one.
+    """
     if isinstance(raw, Choice):
         return raw
+    if isinstance(raw, str) and raw in offered and raw not in _MODES:
+        return Choice("named", raw)
     if isinstance(raw, str):
         return Choice("required" if raw == "any" else raw if raw in _MODES else "auto")
     if not isinstance(raw, Mapping):

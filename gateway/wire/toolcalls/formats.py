@@ -324,7 +324,11 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format(
         "cohere",
         "Command R, R+, A",
-        (_list(("<|START_ACTION|>",), ("<|END_ACTION|>",)), _BARE_LIST),
+        (
+            _list(("<|START_ACTION|>",), ("<|END_ACTION|>",)),
+            Grammar(Kernel.JSON, opens=("Action:",), only_offered=True),
+            _BARE_LIST,
+        ),
         "cohere",
         transparent=("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"),
         special=True,

@@ -64,16 +64,16 @@ class Stream:
         *,
         tools: Iterable[object] | None = None,
         tool_choice: object = None,
-        reasoning: str = "auto",
+        reasoning: str | None = "auto",
         starts_in_reasoning: bool = False,
         parallel: bool = True,
         new_id: Callable[[], str] = new_call_id,
     ) -> None:
         wire = format_named(format)
         offer = Offer(tools)
-        self._choice: Final = choice_of(tool_choice)
+        self._choice: Final = choice_of(tool_choice, offer.names)
         self._sink = Sink(new_id, parallel=parallel)
-        setting = _setting(wire, offer, self._choice, reasoning, starts_in_reasoning=starts_in_reasoning)
+        setting = _setting(wire, offer, self._choice, reasoning or "auto", starts_in_reasoning=starts_in_reasoning)
         kind = HarmonyMachine if wire.name == "harmony" else Machine
         self._machine = kind(setting, offer, self._sink)
         self._generator = self._machine.run()
@@ -155,7 +155,7 @@ def parse(
     format: str | Format,  # noqa: A002 - the public name of the parameter
     tools: Iterable[object] | None = None,
     finish_reason: str | None = "stop",
-    reasoning: str = "auto",
+    reasoning: str | None = "auto",
     starts_in_reasoning: bool = False,
     tool_choice: object = None,
     parallel: bool = True,

@@ -76,7 +76,8 @@ def read_object(reader: Reader, grammar: Grammar) -> Pull[None]:
     yield from _members(reader, grammar, call)
     if call.done:
         return
-    if not call.name or (call.foreign and not call.have_arguments):
+    guessed = call.foreign or (reader.only_offered and not reader.offer.known)
+    if not call.name or (guessed and not call.have_arguments):
         raise MismatchError
     reader.call(call.name, "".join(call.arguments) or "{}", call.id)
 

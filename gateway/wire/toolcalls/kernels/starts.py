@@ -27,5 +27,7 @@ def direct(grammar: Grammar, char: str) -> bool:
             return char == "["
         case Kernel.PYTHONIC:
             return char in ("[", "_") or char.isalpha()
+        case Kernel.OBJECT:
+            return char == "c"
         case _:
             return bool(grammar.opens) and char in ("{", "[")
