@@ -17,9 +17,15 @@ _ENGINE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 @dataclass(frozen=True, slots=True)
 class _Engines:
     kinds: Mapping[str, object]
+    embedding: frozenset[str]
+    """Those that are declared to serve embeddings."""
 
-    def named(self, *kinds: str) -> list[str]:
-        return [name for name, kind in self.kinds.items() if kind in kinds]
+    def embeds(self, name: str) -> bool:
+        kind = self.kinds[name]
+        return kind not in ("trtllm", "triton") or (kind == "triton" and name in self.embedding)
+
+    def able(self) -> list[str]:
+        return [name for name, kind in self.kinds.items() if kind == "vllm" or (kind == "triton" and self.embeds(name))]
 
 
 def crosscheck(tree: Mapping[str, object]) -> Iterator[Finding]:
@@ -33,7 +39,10 @@ def crosscheck(tree: Mapping[str, object]) -> Iterator[Finding]:
         )
     for name, engine in engines.items():
         yield from _engine(name, _mapping(engine))
-    known = _Engines({name: _mapping(engine).get("kind") for name, engine in engines.items()})
+    known = _Engines(
+        {name: _mapping(engine).get("kind") for name, engine in engines.items()},
+        frozenset(name for name, engine in engines.items() if _is_true(_mapping(engine).get("embeddings"))),
+    )
     models = _mapping(tree.get("models"))
     for name, model in models.items():
         yield from _model(name, _mapping(model), known)
@@ -68,7 +77,7 @@ def _model(name: str, model: Mapping[str, object], engines: _Engines) -> Iterato
     for path, engine in references:
         if engine not in engines.kinds:
             yield _dangling(path, engine, engines)
-        elif model.get("task") == "embedding" and engines.kinds[engine] in ("trtllm", "triton"):
+        elif model.get("task") == "embedding" and not engines.embeds(engine):
             yield _no_embeddings(path, engine, engines)
     yield from _repeated_targets(here, _items(model.get("targets")))
 
@@ -88,9 +97,15 @@ def _dangling(path: Path, engine: str, engines: _Engines) -> Finding:
 
 
 def _no_embeddings(path: Path, engine: str, engines: _Engines) -> Finding:
-    able = engines.named("vllm")
+    able = engines.able()
     message = f"embeddings need a vllm engine, and {engine} is {engines.kinds[engine]}"
-    return Finding(path, message, f"vllm engines: {', '.join(able)}" if able else "add an engine of kind vllm")
+    if engines.kinds[engine] == "triton":
+        return Finding(path, message, f"engines.{engine}.embeddings: true, if its models run on Triton's vLLM backend")
+    return Finding(path, message, f"engines with embeddings: {', '.join(able)}" if able else "add a vllm engine")
+
+
+def _is_true(value: object) -> bool:
+    return str(value).strip().lower() in {"true", "yes", "on", "y", "t", "1"}
 
 
 def _repeated_targets(here: Path, targets: list[object]) -> Iterator[Finding]:

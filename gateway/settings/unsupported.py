@@ -33,7 +33,6 @@ NOT_YET: Final[tuple[NotYet, ...]] = (
     NotYet("state", "state shared through Redis"),
     NotYet("admin", "the admin API"),
     NotYet("engines.*.parser", "tool parsers"),
-    NotYet("engines.*.embeddings", "embeddings on Triton", values=r"true|yes|on|y|t|1", instead="use false for now"),
     NotYet("engines.*.launch", "launch settings"),
     NotYet(
         "engines.*.urls.*", "URLs that resolve to several addresses", values=r"dns\+.*", instead="list every address"

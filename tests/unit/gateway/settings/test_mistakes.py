@@ -156,7 +156,7 @@ def test_an_engine_has_a_name_that_fits_into_a_header(wrong: Wrong) -> None:
         ),
         (
             "{engine: llama, task: embedding}",
-            "3:15: models.m.engine: embeddings need a vllm engine, and llama is trtllm (vllm engines: qwen)",
+            "3:15: models.m.engine: embeddings need a vllm engine, and llama is trtllm (engines with embeddings: qwen)",
         ),
         (
             "{task: embedding, targets: [{engine: qwen}, {engine: llama}]}",
@@ -221,7 +221,6 @@ def test_what_this_version_does_not_do_is_refused(text: str, problem: str, wrong
     ("engine", "problem"),
     [
         ("parser: hermes", "1:52: engines.q.parser: not supported yet"),
-        ("embeddings: true", "1:64: engines.q.embeddings: not supported yet: embeddings on Triton (use false for now)"),
         ("launch: {}", "1:52: engines.q.launch: not supported yet"),
     ],
 )
@@ -229,6 +228,18 @@ def test_what_this_version_does_not_do_with_an_engine_is_refused(engine: str, pr
     found = wrong(f"engines: {{q: {{kind: triton, urls: [http://h:9000], {engine}}}}}")
     assert len(found) == 1
     assert found[0].startswith(f"turnout.yaml:{problem}")
+
+
+def test_embeddings_on_triton_are_declared(wrong: Wrong) -> None:
+    found = wrong(
+        "engines: {t: {kind: triton, urls: [http://h:1]}, u: {kind: triton, urls: [http://h:2], embeddings: true}}\n"
+        "models: {m: {engine: t, task: embedding}, n: {engine: u, task: embedding}}"
+    )
+    (problem,) = found
+    assert problem == (
+        "turnout.yaml:2:22: models.m.engine: embeddings need a vllm engine, and t is triton "
+        "(engines.t.embeddings: true, if its models run on Triton's vLLM backend)"
+    )
 
 
 def test_a_url_for_several_addresses_is_refused(wrong: Wrong) -> None:
