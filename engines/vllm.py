@@ -106,16 +106,7 @@ EMBEDDINGS = Table(
 RUST = Variant(
     "the Rust frontend",
     rust_frontend=True,
-    lacks=frozenset(
-        {
-            Operation.EMBEDDINGS,
-            Operation.RESPONSES,
-            Operation.MESSAGES,
-            Operation.COUNT_TOKENS,
-            Operation.RERANK,
-            Operation.SCORE,
-        }
-    ),
+    lacks=frozenset({Operation.RESPONSES, Operation.MESSAGES, Operation.COUNT_TOKENS}),
     tables={
         Operation.CHAT: Table(
             "vLLM",
