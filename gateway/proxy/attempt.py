@@ -36,6 +36,9 @@ class Owner(Protocol):
     def on_stream(self, data: bytes) -> None:
         """Bytes for the client."""
 
+    def on_heard(self) -> None:
+        """The engine has sent something that comes to nothing for the client."""
+
     def on_stream_end(self, tail: bytes) -> None:
         """The stream is complete once ``tail`` is sent. The lease has ended."""
 
@@ -179,8 +182,11 @@ class Attempt(msgspec.Struct, eq=False):
         return shape.chain(asked, self.outgoing.prepared.members or asked)
 
     def _pass_on(self, relay: StreamRelay, data: bytes, *, complete: bool) -> None:
-        if data and (out := relay.feed(data)):
-            self._owner.on_stream(out)
+        if data:
+            if out := relay.feed(data):
+                self._owner.on_stream(out)
+            else:
+                self._owner.on_heard()
         if relay.error is not None:
             self._drop()
             profile = self.destination.link.profile

@@ -4,8 +4,8 @@ A state machine driven by callbacks: the client's carrier, the attempts and the 
 the `Downstream`. There is no coroutine and no task on the straight path; a task exists only while a new connection is
 being made.
 
-Phases: *waiting* (nothing has been sent to the client, so another endpoint may still be tried), *committed* (head and
-first bytes of a stream are out), *over*. Whatever happens, every lease ends exactly once and the meters are set right.
+Phases: *waiting* (nothing of an answer has been sent to the client, so another endpoint may still be tried; heartbeats may
+have opened the stream), *committed* (head and first bytes of a stream are out), *over*. Whatever happens, every lease ends exactly once and the meters are set right.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from gateway.logs import RequestSummary
 from gateway.proxy import replies, verdicts
 from gateway.proxy.attempt import Attempt
 from gateway.proxy.downstream import Downstream, Inbound
+from gateway.proxy.heartbeat import BEAT, Heartbeat
 from gateway.proxy.outgoing import check_asked, outgoing
 from gateway.proxy.plane import Asked, Plane
 from gateway.wire.openai import Call, parse_call
@@ -45,10 +46,12 @@ class Exchange:
         "_call",
         "_down",
         "_first_at",
+        "_heartbeat",
         "_history",
         "_inbound",
         "_last_at",
         "_last_error",
+        "_opened",
         "_own_id",
         "_pause",
         "_paused_at",
@@ -76,6 +79,8 @@ class Exchange:
         self._history: Attempts | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._first_at = 0.0
+        self._heartbeat: Heartbeat | None = None
+        self._opened = False
         self._paused_at = 0.0
         self._total = 0.0
         self._last_at = self.started = plane.loop.time()
@@ -105,6 +110,9 @@ class Exchange:
             self._asked = asked
             check_asked(call, asked)
             self._plane.budget.request(self.started)
+            if call.stream and (interval := self._plane.settings.server.heartbeat) is not None:
+                self._heartbeat = Heartbeat(self, interval)
+                self._plane.deadlines.put(self._heartbeat, self.started + interval)
             self._try()
         except ApiError as error:
             self._fail(error)
@@ -221,9 +229,18 @@ class Exchange:
             timeouts = attempt.destination.link.timeouts
             if timeouts.idle < timeouts.first_token:  # else the look at the first token's limit comes soon enough
                 self._plane.deadlines.put(self, min(now + timeouts.idle, self._total))
-            self._down.start(200, self._headers(replies.EVENT_STREAM, replies.STREAM_LINES, now))
+            self._open(now)
         self._last_at = now
         self._down.write(data)
+
+    def on_heard(self) -> None:
+        """The engine speaks, but says nothing for the client (`Owner`)."""
+        self._last_at = self._plane.loop.time()
+
+    def _open(self, now: float) -> None:
+        if not self._opened:
+            self._opened = True
+            self._down.start(200, self._headers(replies.EVENT_STREAM, replies.STREAM_LINES, now))
 
     def on_stream_end(self, tail: bytes) -> None:
         """The stream is complete (`Owner`)."""
@@ -240,6 +257,14 @@ class Exchange:
         self._down.respond(200, headers, body)
 
     # ---- time
+
+    def beat(self, now: float) -> bool:
+        """The client has waited long enough for a sign of life (`Awaiting`). From here on errors are events too."""
+        if self.over or self.committed:
+            return False
+        self._open(now)
+        self._down.write(BEAT)
+        return True
 
     def on_deadline(self, now: float) -> float | None:
         """A deadline may have passed (`Timed`)."""
@@ -282,18 +307,26 @@ class Exchange:
     def _break_off(self, error: ApiError) -> None:
         """Ends a committed stream so that no client can take it for whole: one error event, then a cut."""
         self._finish("truncated", 200)
+        self._cut(error)
+
+    def _cut(self, error: ApiError) -> None:
         self._down.write(with_data(error.body()))
         self._down.abort()
 
     def _fail(self, error: ApiError) -> None:
         headers = self._headers(replies.JSON, replies.error_lines(error), self._plane.loop.time())
         self._finish(_FAILURES.get(error.status, "rejected" if error.status < 500 else "failed"), error.status)
+        if self._opened:  # by a heartbeat: the status is out
+            self._cut(error)
+            return
         self._down.respond(error.status, headers, error.body())
 
     def _finish(self, outcome: str, status: int, now: float | None = None) -> None:
         self.over = True
         plane = self._plane
         plane.deadlines.drop(self)
+        if self._heartbeat is not None:
+            plane.deadlines.drop(self._heartbeat)
         if self._pause is not None:
             self._pause.cancel()
         if now is None:

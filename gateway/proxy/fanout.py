@@ -45,6 +45,9 @@ class _Part:
     def on_stream(self, data: bytes) -> None:
         self.whole.part_streams(self, data)
 
+    def on_heard(self) -> None:
+        self.whole.part_heard()
+
     def on_stream_end(self, tail: bytes) -> None:
         self.whole.part_ends(self, tail)
 
@@ -121,6 +124,10 @@ class FanOut:
     def said_all(self) -> bool:
         """Every part has said all that a client waits for."""
         return self._stream.done
+
+    def part_heard(self) -> None:
+        """An engine has sent something that comes to nothing for the client."""
+        self._owner.on_heard()
 
     # ---- the owner's calls
 
