@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from engines.profile import EngineKind
+from engines.profile import Build, EngineKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,12 @@ def parse_models(body: bytes) -> tuple[EngineModel, ...]:
     return tuple(_models(_object(body).get("data")))
 
 
-def parse_version(body: bytes) -> str | None:
-    """Read `{"version": "0.32.0"}`."""
-    version = _object(body).get("version")
-    return version if isinstance(version, str) and 0 < len(version) <= 100 else None
+def parse_build(body: bytes) -> Build:
+    """Read an answer to `/version`; vLLM's Rust frontend adds a version of its own (recording `rust_get_version`)."""
+    answer = _object(body)
+    version = answer.get("version")
+    known = version if isinstance(version, str) and 0 < len(version) <= 100 else None
+    return Build(known, rust_frontend="rust_frontend_version" in answer)
 
 
 def fingerprint(version: Answer, models: Answer, ready: Answer) -> Fingerprint:
@@ -74,8 +76,9 @@ def fingerprint(version: Answer, models: Answer, ready: Answer) -> Fingerprint:
     of a missing key is the bare word "Unauthorized", and only Triton's frontend has `/health/ready` or restricts its
     list by a header of its own.
     """
-    number = parse_version(version.body) if version.status == 200 else None
-    rust = number is not None and "rust_frontend_version" in _object(version.body)
+    build = parse_build(version.body) if version.status == 200 else Build()
+    number = build.version
+    rust = number is not None and build.rust_frontend
     listed = parse_models(models.body) if models.status == 200 else ()
     kind, evidence = _kind(models, ready, listed, rust=rust)
     return Fingerprint(kind, evidence, number, rust, listed, needs_key=models.status in {401, 403})

@@ -6,8 +6,9 @@ from typing import Final, assert_never
 
 import structlog
 
-from engines.probes import Answer, parse_models, parse_version
+from engines.probes import Answer, parse_build, parse_models
 from engines.profile import Health
+from engines.registry import profile
 from gateway.background.fetch import Fetch, NoAnswer
 from gateway.balance import evidence
 from gateway.balance.endpoint import Endpoint
@@ -104,11 +105,13 @@ class Prober:
         return True
 
     async def _look(self, plane: Plane, name: str, link: EngineLink, endpoint: Endpoint, key: str) -> None:
-        """Reads version and models: facts for people, on which no request depends."""
+        """Reads the version, which chooses among the variants of the profile, and the models, for people."""
         if link.profile.version_path is not None:
             version = await self._fetch.get(endpoint, link.profile.version_path, key)
             if isinstance(version, Answer) and version.status == 200:
-                link.engine.version = parse_version(version.body) or link.engine.version
+                build = parse_build(version.body)
+                link.engine.version = build.version or link.engine.version
+                link.profile = profile(link.profile.kind).for_build(build)
         listing = await self._fetch.get(endpoint, link.profile.models_path, key)
         if isinstance(listing, Answer) and listing.status == 200:
             self._compare(plane, name, {model.id for model in parse_models(listing.body)})

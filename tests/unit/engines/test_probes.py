@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.probes import NO_ANSWER, Answer, EngineModel, fingerprint, parse_models, parse_version
-from engines.profile import EngineKind
+from engines.probes import NO_ANSWER, Answer, EngineModel, fingerprint, parse_build, parse_models
+from engines.profile import Build, EngineKind
 
 NOT_FOUND = Answer(404, b'{"detail":"Not Found"}')
 
@@ -65,7 +65,13 @@ def test_odd_fields_are_passed_over() -> None:
 )
 def test_version(body: bytes, expected: str | None) -> None:
     """The version is a short text or nothing."""
-    assert parse_version(body) == expected
+    assert parse_build(body).version == expected
+
+
+def test_the_rust_frontend_names_itself() -> None:
+    """It adds a version of its own (recording `rust_get_version`)."""
+    assert parse_build(b'{"version":"0.32.0","rust_frontend_version":"0.32.0"}') == Build("0.32.0", rust_frontend=True)
+    assert parse_build(b'{"version":"0.32.0"}') == Build("0.32.0")
 
 
 @pytest.mark.parametrize(
