@@ -12,6 +12,9 @@ TICK: Final = 0.1
 """Seconds; how late a deadline may be noticed."""
 
 
+_NOBODY: Final[set["Timed"]] = set()
+
+
 class Timed(Protocol):
     """Somebody who waits."""
 
@@ -40,14 +43,14 @@ class Deadlines:
         """Has ``entry.on_deadline`` called at ``deadline`` (loop time) or up to a tick later; one deadline each."""
         if entry.bucket >= 0:
             self.drop(entry)
-        place = int(deadline / TICK) + 1
+        if self._timer is None:
+            self._turned = int(self._loop.time() / TICK)
+            self._timer = self._loop.call_later(TICK, self._turn)
+        place = max(int(deadline / TICK) + 1, self._turned)  # a time that has passed comes with the next turn
         entry.bucket = place
         waiting = self._buckets.get(place)
         if waiting is None:
             self._buckets[place] = {entry}
-            if self._timer is None:
-                self._turned = int(self._loop.time() / TICK)
-                self._timer = self._loop.call_later(TICK, self._turn)
         else:
             waiting.add(entry)
 
@@ -64,11 +67,16 @@ class Deadlines:
     def _turn(self) -> None:
         now = self._loop.time()
         place = int(now / TICK)
-        for due in range(self._turned, place + 1):
-            for entry in self._buckets.pop(due, ()):
-                entry.bucket = -1
-                later = entry.on_deadline(now)
-                if later is not None:
-                    self.put(entry, max(later, now + TICK))
-        self._turned = place
-        self._timer = self._loop.call_later(TICK, self._turn) if self._buckets else None
+        try:
+            for due in range(self._turned, place + 1):
+                waiting = self._buckets.get(due, _NOBODY)
+                while waiting:  # one entry may drop another
+                    entry = waiting.pop()
+                    entry.bucket = -1
+                    later = entry.on_deadline(now)
+                    if later is not None:
+                        self.put(entry, max(later, now + TICK))
+                self._buckets.pop(due, None)
+            self._turned = place
+        finally:  # whoever fails does not stop the clock for the others
+            self._timer = self._loop.call_later(TICK, self._turn) if self._buckets else None
