@@ -7,8 +7,12 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from engines.profile import Operation
 from gateway.errors import ApiError, GatewayFailed, InvalidRequest, MethodNotAllowed, ModelNotFound
+from gateway.proxy.paths import PATHS
+from gateway.wire import anthropic
 
+_ANTHROPIC_PATH: Final = PATHS[Operation.MESSAGES]
 _HTTP_MESSAGES: Final = {404: "There is nothing at this path.", 405: "This path does not take this method."}
 
 
@@ -18,12 +22,13 @@ class PathNotFound(ModelNotFound):
     code = "path_not_found"
 
 
-def error_response(error: ApiError) -> Response:
-    """An error as an HTTP answer."""
-    return Response(error.body(), error.status, media_type="application/json")
+def error_response(error: ApiError, path: str = "") -> Response:
+    """An error as an HTTP answer, in the shape that the clients of the path know."""
+    body = anthropic.error_body(error) if path.startswith(_ANTHROPIC_PATH) else error.body()
+    return Response(body, error.status, media_type="application/json")
 
 
-async def _http_error(_request: Request, raised: Exception) -> Response:
+async def _http_error(request: Request, raised: Exception) -> Response:
     status = raised.status_code if isinstance(raised, HTTPException) else 500
     error: ApiError
     if status == 404:
@@ -35,7 +40,7 @@ async def _http_error(_request: Request, raised: Exception) -> Response:
         error.status = status
     else:
         error = GatewayFailed("The gateway could not serve the request.")
-    response = error_response(error)
+    response = error_response(error, request.url.path)
     if isinstance(raised, HTTPException) and raised.headers:
         response.headers.update(raised.headers)
     return response

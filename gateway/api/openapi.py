@@ -12,6 +12,8 @@ from fastapi.openapi.utils import get_openapi
 
 from engines.profile import Operation
 from gateway.proxy.paths import FORWARDED
+from gateway.wire.anthropic import ANTHROPIC
+from gateway.wire.openai import STREAMED
 
 DESCRIPTION: Final = "One OpenAI endpoint in front of vLLM, TensorRT-LLM and Triton."
 
@@ -64,7 +66,7 @@ ERROR: Final = _object(
     ),
 )
 
-SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+SCHEMAS: Final[dict[str, Mapping[str, Any]]] = {
     "Error": ERROR,
     "ChatRequest": _object(
         ["model", "messages"],
@@ -109,10 +111,94 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     ),
 }
 
+_MANY: Final = {"oneOf": [_TEXT, _list_of({})]}
+_TOKENS: Final = _object([], input_tokens=_COUNT, output_tokens=_COUNT)
+SCHEMAS_OF_OTHER_PATHS: Final[dict[str, Mapping[str, Any]]] = {
+    "AnthropicError": _object(
+        ["type", "error"], type=_TEXT, error=_object(["type", "message"], type=_TEXT, message=_TEXT)
+    ),
+    "ResponseRequest": _object(
+        ["model", "input"],
+        model=_MODEL,
+        input=_MANY,
+        instructions=_TEXT,
+        tools=_list_of({"type": "object"}),
+        max_output_tokens=_COUNT,
+        previous_response_id=_TEXT,
+        stream=_STREAM,
+    ),
+    "ResponseAnswer": _object(
+        ["id", "model", "output"],
+        id=_TEXT,
+        model=_TEXT,
+        status=_TEXT,
+        output=_list_of({"type": "object"}),
+        usage=_TOKENS,
+    ),
+    "MessageRequest": _object(
+        ["model", "messages", "max_tokens"],
+        model=_MODEL,
+        messages=_list_of(_MESSAGE),
+        max_tokens=_COUNT,
+        system=_MANY,
+        tools=_list_of({"type": "object"}),
+        stream=_STREAM,
+    ),
+    "MessageAnswer": _object(
+        ["id", "model", "content"],
+        id=_TEXT,
+        model=_TEXT,
+        content=_list_of({"type": "object"}),
+        stop_reason=_TEXT,
+        usage=_TOKENS,
+    ),
+    "CountTokensRequest": _object(
+        ["model", "messages"],
+        model=_MODEL,
+        messages=_list_of(_MESSAGE),
+        system=_MANY,
+        tools=_list_of({"type": "object"}),
+    ),
+    "CountTokensAnswer": _object(["input_tokens"], input_tokens=_COUNT),
+    "RerankRequest": _object(
+        ["model", "query", "documents"], model=_MODEL, query=_TEXT, documents=_list_of({}), top_n=_COUNT
+    ),
+    "RerankAnswer": _object(
+        ["model", "results"],
+        id=_TEXT,
+        model=_TEXT,
+        results=_list_of(_object(["index", "relevance_score"], index=_COUNT, relevance_score={"type": "number"})),
+        usage=_USAGE,
+    ),
+    "ScoreRequest": _object(["model", "text_1", "text_2"], model=_MODEL, text_1=_MANY, text_2=_MANY),
+    "ScoreAnswer": _object(
+        ["model", "data"],
+        id=_TEXT,
+        model=_TEXT,
+        data=_list_of(_object(["index", "score"], index=_COUNT, score={"type": "number"})),
+        usage=_USAGE,
+    ),
+    "TokenizeRequest": _object(["model"], model=_MODEL, prompt=_TEXT, messages=_list_of(_MESSAGE)),
+    "TokenizeAnswer": _object(["count", "tokens"], count=_COUNT, max_model_len=_COUNT, tokens=_list_of(_COUNT)),
+    "DetokenizeRequest": _object(["model", "tokens"], model=_MODEL, tokens=_list_of(_COUNT)),
+    "DetokenizeAnswer": _object(["prompt"], prompt=_TEXT),
+}
+
 SHAPES: Final[Mapping[Operation, tuple[str, str, str]]] = {
     Operation.CHAT: ("ChatRequest", "ChatAnswer", "Continue a conversation."),
     Operation.COMPLETIONS: ("CompletionRequest", "CompletionAnswer", "Continue a text."),
     Operation.EMBEDDINGS: ("EmbeddingRequest", "EmbeddingAnswer", "Turn texts into vectors (vLLM engines)."),
+    Operation.RESPONSES: ("ResponseRequest", "ResponseAnswer", "OpenAI's Responses API (vLLM engines)."),
+    Operation.MESSAGES: ("MessageRequest", "MessageAnswer", "Anthropic's Messages API (vLLM engines)."),
+    Operation.COUNT_TOKENS: (
+        "CountTokensRequest",
+        "CountTokensAnswer",
+        "Count the tokens of a message (vLLM engines).",
+    ),
+    Operation.RERANK: ("RerankRequest", "RerankAnswer", "Sort documents by a query (models of task rerank)."),
+    Operation.SCORE: ("ScoreRequest", "ScoreAnswer", "Compare texts (models of task rerank)."),
+    Operation.TOKENIZE: ("TokenizeRequest", "TokenizeAnswer", "Turn a text into token ids (vLLM engines)."),
+    Operation.DETOKENIZE: ("DetokenizeRequest", "DetokenizeAnswer", "Turn token ids into a text (vLLM engines)."),
 }
 
 ERRORS: Final[Mapping[int, str]] = {
@@ -142,7 +228,7 @@ def forwarded_path(operation: Operation) -> dict[str, Any]:
     """The description of one forwarded path."""
     request, answer, summary = SHAPES[operation]
     content: dict[str, Any] = {"application/json": {"schema": _reference(answer)}}
-    if operation is not Operation.EMBEDDINGS:
+    if operation in STREAMED:
         content["text/event-stream"] = {"schema": {"type": "string", "description": "With `stream: true`."}}
     responses: dict[str, Any] = {
         "200": {
@@ -153,11 +239,9 @@ def forwarded_path(operation: Operation) -> dict[str, Any]:
             "content": content,
         }
     }
+    error = _reference("AnthropicError" if operation in ANTHROPIC else "Error")
     for status, text in ERRORS.items():
-        responses[str(status)] = {
-            "description": text,
-            "content": {"application/json": {"schema": _reference("Error")}},
-        }
+        responses[str(status)] = {"description": text, "content": {"application/json": {"schema": error}}}
     return {
         "post": {
             "tags": ["forwarded"],
@@ -176,5 +260,5 @@ def document(app: FastAPI) -> dict[str, Any]:
     )
     for path, operation in FORWARDED.items():
         found["paths"][path] = forwarded_path(operation)
-    found.setdefault("components", {}).setdefault("schemas", {}).update(SCHEMAS)
+    found.setdefault("components", {}).setdefault("schemas", {}).update(SCHEMAS | SCHEMAS_OF_OTHER_PATHS)
     return found

@@ -38,8 +38,9 @@ async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Recei
     except ClientLeft:
         return
     except ApiError as error:
-        headers = replies.refusal(error, inbound.request_id or plane.ids(), inbound.echo)
-        carrier.respond(error.status, headers, error.body())
+        request_id = inbound.request_id or plane.ids()
+        headers = replies.refusal(error, request_id, inbound.echo)
+        carrier.respond(error.status, headers, replies.error_body(error, operation, request_id))
         await carrier.flush()
         return
     carrier.exchange = exchange = Exchange(plane, carrier, inbound, body)

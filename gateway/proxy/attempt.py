@@ -19,7 +19,9 @@ from gateway.proxy.plane import Asked, Destination, Plane
 from gateway.proxy.upstream import Connection
 from gateway.wire.answer import find_usage, respell_answer
 from gateway.wire.inflate import InflateError, Inflater
+from gateway.wire.named_stream import NAMED, NamedStream
 from gateway.wire.openai import Call, expected_choices
+from gateway.wire.passed import PASSED, pass_answer
 from gateway.wire.shape import Chain
 from gateway.wire.shape.whole import shape_answer
 from gateway.wire.stream import StreamRelay
@@ -62,7 +64,7 @@ class Attempt(msgspec.Struct, eq=False):
     _own_id: bytes
     begun_at: float = 0.0
     _connection: Connection | None = None
-    _relay: StreamRelay | None = None
+    _relay: StreamRelay | NamedStream | None = None
     _head: bytes = b""
     _inflater: Inflater | None = None
     _parts: list[bytes] = msgspec.field(default_factory=list)
@@ -76,6 +78,11 @@ class Attempt(msgspec.Struct, eq=False):
     def said_all(self) -> bool:
         """The engine has sent everything that a client waits for; at most the end of the body is missing."""
         return self._relay is not None and self._relay.done
+
+    @property
+    def relay(self) -> StreamRelay | NamedStream | None:
+        """What reads the stream, once it has begun."""
+        return self._relay
 
     def send(self, forward: bytes, now: float) -> None:
         """Sends the call on a waiting connection or a new one; ``forward`` are header lines of the client's."""
@@ -170,8 +177,11 @@ class Attempt(msgspec.Struct, eq=False):
             self._inflater = Inflater(connection.encoding)
         call = self._call
         if call.stream and connection.status == 200 and connection.content_type[:17] == b"text/event-stream":
-            names = self._asked.names[call.operation]
-            self._relay = StreamRelay(names, self._own_id, self._chain(), self._plane.clock)
+            names, named = self._asked.names[call.operation], NAMED.get(call.operation)
+            if named is None:
+                self._relay = StreamRelay(names, self._own_id, self._chain(), self._plane.clock)
+            else:
+                self._relay = NamedStream(named, names, self._own_id)
 
     def _chain(self) -> Chain | None:
         """What is done to the answer, beside its names."""
@@ -181,7 +191,7 @@ class Attempt(msgspec.Struct, eq=False):
         asked = self._call.members
         return shape.chain(asked, self.outgoing.prepared.members or asked)
 
-    def _pass_on(self, relay: StreamRelay, data: bytes, *, complete: bool) -> None:
+    def _pass_on(self, relay: StreamRelay | NamedStream, data: bytes, *, complete: bool) -> None:
         if data:
             if out := relay.feed(data):
                 self._owner.on_stream(out)
@@ -226,15 +236,19 @@ class Attempt(msgspec.Struct, eq=False):
 
     def _whole(self, body: bytes) -> None:
         try:
-            names, chain = self._asked.names[self._call.operation], self._chain()
-            if chain is None:
+            operation = self._call.operation
+            names, chain = self._asked.names[operation], self._chain()
+            if operation in PASSED:
+                answer, usage = pass_answer(body, names)
+            elif chain is None:
                 answer = respell_answer(body, names, self._own_id)
+                usage = find_usage(answer)
             else:
                 answer = shape_answer(body, names, self._own_id, chain, self._plane.clock)
+                usage = find_usage(answer)
         except ValueError:
             self._broken(Broken(200), BROKEN_ANSWER)
             return
-        usage = find_usage(answer)
         if usage is not None:
             meter = self.destination.meter
             meter.input_tokens += usage.prompt_tokens

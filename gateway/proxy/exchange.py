@@ -30,8 +30,9 @@ from gateway.proxy.downstream import Downstream, Inbound
 from gateway.proxy.heartbeat import BEAT, Heartbeat
 from gateway.proxy.outgoing import check_asked, outgoing
 from gateway.proxy.plane import Asked, Plane
+from gateway.wire.anthropic import ANTHROPIC
+from gateway.wire.named_stream import farewell
 from gateway.wire.openai import Call, parse_call
-from gateway.wire.sse import with_data
 
 _FAILURES: Final = {503: "unavailable", 504: "timed_out"}
 
@@ -109,6 +110,7 @@ class Exchange:
                 )
             self._asked = asked
             check_asked(call, asked)
+            self._tried = asked.strangers(call.operation)
             self._plane.budget.request(self.started)
             if call.stream and (interval := self._plane.settings.server.heartbeat) is not None:
                 self._heartbeat = Heartbeat(self, interval)
@@ -306,20 +308,23 @@ class Exchange:
 
     def _break_off(self, error: ApiError) -> None:
         """Ends a committed stream so that no client can take it for whole: one error event, then a cut."""
+        attempt = self._attempt
         self._finish("truncated", 200)
-        self._cut(error)
+        self._cut(error, attempt)
 
-    def _cut(self, error: ApiError) -> None:
-        self._down.write(with_data(error.body()))
+    def _cut(self, error: ApiError, attempt: Attempt | None) -> None:
+        relay = None if attempt is None else attempt.relay
+        self._down.write(farewell(self._inbound.operation, error, relay, self._own_id))
         self._down.abort()
 
     def _fail(self, error: ApiError) -> None:
+        attempt = self._attempt
         headers = self._headers(replies.JSON, replies.error_lines(error), self._plane.loop.time())
         self._finish(_FAILURES.get(error.status, "rejected" if error.status < 500 else "failed"), error.status)
         if self._opened:  # by a heartbeat: the status is out
-            self._cut(error)
+            self._cut(error, attempt)
             return
-        self._down.respond(error.status, headers, error.body())
+        self._down.respond(error.status, headers, replies.error_body(error, self._inbound.operation, self.request_id))
 
     def _finish(self, outcome: str, status: int, now: float | None = None) -> None:
         self.over = True
@@ -362,6 +367,8 @@ class Exchange:
                 more += replies.engine_lines(destination.link.name, self.attempts)
             if prepared.dropped or prepared.translated:
                 more += replies.told(prepared.dropped, prepared.translated)
+        if self._inbound.operation in ANTHROPIC:
+            more += replies.REQUEST_ID % self.request_id
         if self._inbound.echo:
             more += self._inbound.echo
         return replies.BLOCK % (content_type, self.request_id, (now - self.started) * 1000.0, more)

@@ -1,15 +1,24 @@
 """What an attempt sends: the request as the chosen engine wants it."""
 
+from typing import Final
+
 import msgspec
 
 from engines.policy import ParameterRefused, Prepared
 from engines.profile import Operation
 from gateway.balance.lease import Target
 from gateway.errors import ApiError, InvalidRequest, UnsupportedParameter
-from gateway.proxy.plane import Asked, EngineLink, serves
+from gateway.proxy.paths import PATHS
+from gateway.proxy.plane import TASKS, Asked, EngineLink, serves
 from gateway.wire.embeddings import TOKEN_INPUT_REFUSED, is_token_input
 from gateway.wire.openai import Call
 from gateway.wire.shape.usage import asking_usage
+
+_WRONG_TASK: Final = {"embedding": "is not an embedding model", "rerank": "is not a rerank model"}
+_INSTEAD: Final = {
+    "embedding": "is an embedding model; ask for it at /v1/embeddings",
+    "rerank": "is a rerank model; ask for it at /v1/rerank or /v1/score",
+}
 
 
 class Outgoing(msgspec.Struct, eq=False):
@@ -22,22 +31,27 @@ class Outgoing(msgspec.Struct, eq=False):
 
 def check_asked(call: Call, asked: Asked) -> None:
     """Refuses what no target of the model could serve. Raises ApiError."""
-    if call.operation is not Operation.EMBEDDINGS:
-        if asked.task == "embedding":
-            raise InvalidRequest(f"'{call.model}' is an embedding model; ask for it at /v1/embeddings.", param="model")
-        return
-    if asked.task != "embedding":
-        raise InvalidRequest(f"'{call.model}' is not an embedding model.", param="model")
-    if asked.token_inputs == "reject" and is_token_input(call.members.get("input")):
+    operation = call.operation
+    wanted = TASKS.get(operation, asked.task)
+    if asked.task != wanted:
+        raise InvalidRequest(f"'{call.model}' {_WRONG_TASK.get(wanted) or _INSTEAD[asked.task]}.", param="model")
+    if not asked.served[operation]:
+        raise no_such_path(call)
+    by_text = operation is Operation.EMBEDDINGS and asked.token_inputs == "reject"
+    if by_text and is_token_input(call.members.get("input")):
         raise InvalidRequest(TOKEN_INPUT_REFUSED, param="input", code="unsupported_parameter")
+
+
+def no_such_path(call: Call) -> InvalidRequest:
+    """The refusal of an operation that the model's engine does not have."""
+    path = PATHS[call.operation]
+    return InvalidRequest(f"The engine that serves '{call.model}' has no {path} endpoint.", param="model")
 
 
 def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outgoing:
     """Makes the body for a target. Raises ApiError when its engine cannot serve the call as asked."""
     if not serves(link, call.operation):
-        raise InvalidRequest(
-            f"The engine that serves '{call.model}' has no {call.operation.value} endpoint.", param="model"
-        )
+        raise no_such_path(call)
     try:
         prepared = link.profile.prepare(call.operation, call.members, asked.unknown)
     except ParameterRefused as refused:

@@ -39,8 +39,13 @@ TASKS: Final[Mapping[Operation, str]] = {
     Operation.CHAT: "chat",
     Operation.COMPLETIONS: "chat",
     Operation.EMBEDDINGS: "embedding",
+    Operation.RESPONSES: "chat",
+    Operation.MESSAGES: "chat",
+    Operation.COUNT_TOKENS: "chat",
+    Operation.RERANK: "rerank",
+    Operation.SCORE: "rerank",
 }
-"""What a model must be for, to be asked for an operation."""
+"""What a model must be for, to be asked for an operation; operations that are not here take any model."""
 
 SHAPED: Final = (Operation.CHAT, Operation.COMPLETIONS)
 """Operations whose answers have choices, whole or streamed."""
@@ -109,6 +114,16 @@ class Asked:
     destinations: Mapping[str, Destination]
     unserved: Meter
     names: Mapping[Operation, AnswerNames]
+    served: Mapping[Operation, frozenset[str]]
+    """The engines of ``destinations`` that have an operation."""
+
+    def strangers(self, operation: Operation) -> tuple[Endpoint, ...]:
+        """The endpoints that cannot be asked for an operation, because their engine does not have it."""
+        able = self.served[operation]
+        if len(able) == len(self.destinations):
+            return ()
+        links = [each.link for name, each in self.destinations.items() if name not in able]
+        return tuple(endpoint for link in links for endpoint in link.engine.endpoints)
 
 
 @dataclass(slots=True, eq=False)
@@ -251,6 +266,10 @@ def _model(
         )
         for target in targets
     }
+    served = {
+        operation: frozenset(engine for engine, each in destinations.items() if serves(each.link, operation))
+        for operation in Operation
+    }
     for asked in (name, *settings.aliases):
         names = {operation: AnswerNames(operation, asked) for operation in Operation}
         yield (
@@ -264,6 +283,7 @@ def _model(
                 destinations,
                 meters.meter(name, ""),
                 names,
+                served,
             ),
         )
 

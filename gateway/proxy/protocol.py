@@ -29,7 +29,9 @@ from gateway.proxy.plane import Plane, PlaneSource
 from gateway.wire.http1 import CONTINUE, HEAD_LIMIT, ChunkedBody, Head, HeadMemo, HeadTooLarge, SizedBody, parse_head
 
 OPERATIONS: Final = {b"POST " + path.encode(): operation for path, operation in FORWARDED.items()}
-STARTS: Final = tuple(start + b" " for start in OPERATIONS)
+STARTS: Final = tuple(start + end for start in OPERATIONS for end in (b" ", b"?"))
+"""How a request for this class begins; Anthropic's clients add a query (``?beta=true``), which nobody needs."""
+
 LONGEST_START: Final = max(map(len, STARTS))
 PIPELINE_LIMIT: Final = 64 * 1024
 """Bytes that a client may send ahead while its request is served; then reading pauses."""
@@ -238,7 +240,7 @@ class GatewayProtocol(AnswerWriter):
         self._head = head = parse_head(block)
         self.http11 = head.http11
         self._keep_alive = self._keep_alive and head.keep_alive
-        self._inbound = read_headers(plane, OPERATIONS[b"POST " + head.target], head.headers)
+        self._inbound = read_headers(plane, OPERATIONS[b"POST " + head.target.partition(b"?")[0]], head.headers)
         self._memo = HeadMemo.of(block, head)
         return None if head.chunked else head.length or 0
 
@@ -281,8 +283,9 @@ class GatewayProtocol(AnswerWriter):
         self._keep_alive = False
         self._body = None
         self._linger = True
-        headers = replies.refusal(error, inbound.request_id or self._plane.ids(), inbound.echo)
-        self.respond(error.status, headers, error.body())
+        request_id = inbound.request_id or self._plane.ids()
+        headers = replies.refusal(error, request_id, inbound.echo)
+        self.respond(error.status, headers, replies.error_body(error, inbound.operation, request_id))
 
     def answered(self) -> None:
         """The next request may be read (`AnswerWriter`)."""

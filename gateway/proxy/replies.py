@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from engines.profile import Operation
 from gateway.errors import ApiError
+from gateway.wire import anthropic
 
 EVENT_STREAM: Final = b"text/event-stream; charset=utf-8"
 JSON: Final = b"application/json"
@@ -15,6 +17,9 @@ BLOCK: Final = b"content-type: %s\r\nx-request-id: %s\r\nopenai-processing-ms: %
 _ENGINE: Final = b"x-turnout-engine: %s\r\nx-turnout-attempts: %d\r\n"
 STREAM_LINES: Final = b"cache-control: no-cache\r\nx-accel-buffering: no\r\n"
 """Asks middle boxes not to hold events back."""
+
+REQUEST_ID: Final = b"request-id: %s\r\n"
+"""Where Anthropic's SDKs look for the id."""
 
 _NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _NAME_LIMIT: Final = 64
@@ -29,6 +34,11 @@ def block(content_type: bytes, request_id: bytes, seconds: float, more: bytes) -
 def refusal(error: ApiError, request_id: bytes, echo: bytes) -> bytes:
     """The lines of an answer to a request that was never served."""
     return block(JSON, request_id, 0.0, error_lines(error) + echo)
+
+
+def error_body(error: ApiError, operation: Operation, request_id: bytes) -> bytes:
+    """The body of an error, in the shape that the operation's clients know."""
+    return anthropic.error_body(error, request_id) if operation in anthropic.ANTHROPIC else error.body()
 
 
 def engine_lines(engine: bytes, attempts: int) -> bytes:

@@ -79,6 +79,8 @@ def _model(name: str, model: Mapping[str, object], engines: _Engines) -> Iterato
             yield _dangling(path, engine, engines)
         elif model.get("task") == "embedding" and not engines.embeds(engine):
             yield _no_embeddings(path, engine, engines)
+        elif model.get("task") == "rerank" and engines.kinds[engine] in ("trtllm", "triton"):
+            yield _no_reranking(path, engine, engines)
     yield from _repeated_targets(here, _items(model.get("targets")))
 
 
@@ -102,6 +104,12 @@ def _no_embeddings(path: Path, engine: str, engines: _Engines) -> Finding:
     if engines.kinds[engine] == "triton":
         return Finding(path, message, f"engines.{engine}.embeddings: true, if its models run on Triton's vLLM backend")
     return Finding(path, message, f"engines with embeddings: {', '.join(able)}" if able else "add a vllm engine")
+
+
+def _no_reranking(path: Path, engine: str, engines: _Engines) -> Finding:
+    able = [name for name, kind in engines.kinds.items() if kind == "vllm"]
+    message = f"rerank models need a vllm engine, and {engine} is {engines.kinds[engine]}"
+    return Finding(path, message, f"vllm engines: {', '.join(able)}" if able else "add a vllm engine")
 
 
 def _is_true(value: object) -> bool:

@@ -29,7 +29,7 @@ from gateway.settings.values import (
 )
 
 Policy = Literal["round_robin", "least_requests"]
-Task = Literal["chat", "embedding"]
+Task = Literal["chat", "embedding", "rerank"]
 
 
 class Section(BaseModel):

@@ -47,7 +47,6 @@ NOT_YET: Final[tuple[NotYet, ...]] = (
         values="power_of_two|prefix_affinity|session_affinity|weighted",
         instead="use least_requests or round_robin for now",
     ),
-    NotYet("models.*.task", "reranking", values="rerank", instead="use chat or embedding"),
     NotYet("retry.budget", "a retry budget"),
     NotYet("retry.on_timeout", "retries after a timeout"),
 )

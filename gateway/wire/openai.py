@@ -3,10 +3,15 @@
 The body is taken apart into raw members: what no rule changes goes on to the engine byte for byte.
 """
 
+from typing import Final
+
 import msgspec
 
 from engines.profile import Members, Operation
 from gateway.errors import InvalidRequest
+
+STREAMED: Final = frozenset({Operation.CHAT, Operation.COMPLETIONS, Operation.RESPONSES, Operation.MESSAGES})
+"""Operations that know ``stream``; elsewhere it is a member like any other."""
 
 _TRUE = b"true"
 _BOOLEANS = (_TRUE, b"false", b"null")
@@ -46,7 +51,8 @@ def parse_call(operation: Operation, body: bytes) -> Call:
     if not model:
         raise _bad_model(members.get("model"))
     raw_stream = members.get("stream")
-    return Call(operation, model, raw_stream is not None and _is_true(raw_stream), members, body)
+    stream = raw_stream is not None and operation in STREAMED and _is_true(raw_stream)
+    return Call(operation, model, stream, members, body)
 
 
 def _is_true(stream: msgspec.Raw) -> bool:

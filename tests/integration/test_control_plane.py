@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_prom
 from gateway.app import Application, create_app
 from gateway.balance import evidence
 from gateway.balance.endpoint import EndpointState
+from gateway.proxy.paths import PATHS
 from gateway.proxy.plane import Asked
 from gateway.settings.tree import Settings
 from tests.integration.conftest import one_engine
@@ -219,14 +220,14 @@ async def test_the_openapi_document_describes_every_path(client: httpx2.AsyncCli
 
     assert document["openapi"].startswith("3.1")
     assert set(document["paths"]) == {
-        *FORWARDED,
+        *PATHS.values(),
         "/v1/models",
         "/v1/models/{model}",
         "/healthz",
         "/readyz",
         "/metrics",
     }
-    for path in FORWARDED:
+    for path in PATHS.values():
         described = document["paths"][path]["post"]
         assert "application/json" in described["requestBody"]["content"]
         assert {"200", "400", "404", "413", "502", "503", "504"} <= set(described["responses"])

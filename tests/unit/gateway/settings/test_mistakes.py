@@ -168,7 +168,7 @@ def test_an_engine_has_a_name_that_fits_into_a_header(wrong: Wrong) -> None:
         ),
         (
             "{engine: qwen, task: embeddings}",
-            '3:27: models.m.task: expected one of chat, embedding, not "embeddings" (did you mean "embedding"?)',
+            '3:27: models.m.task: expected one of chat, embedding, rerank, not "embeddings" (did you mean "embedding"?)',
         ),
         ("{engine: qwen, aliases: [m]}", "3:31: models.m.aliases[0]: an alias equal to the model's own name"),
         ("{engine: qwen, aliases: [n]}", '3:31: models.m.aliases[0]: a model already has this name: "n" (choose'),
@@ -208,7 +208,6 @@ def test_an_alias_may_belong_to_one_model_only(wrong: Wrong) -> None:
         ("models: {m: {engine: qwen, fallbacks: [x]}}", "1:28: models.m.fallbacks: not supported yet"),
         ("models: {m: {engine: qwen, shadow: {}}}", "1:28: models.m.shadow: not supported yet"),
         ("models: {m: {engine: qwen, policy: weighted}}", "1:36: models.m.policy: not supported yet: this policy"),
-        ("models: {m: {engine: qwen, task: rerank}}", "1:34: models.m.task: not supported yet: reranking"),
     ],
 )
 def test_what_this_version_does_not_do_is_refused(text: str, problem: str, wrong: Wrong) -> None:
