@@ -4,8 +4,9 @@ A state machine driven by callbacks: the client's carrier, the attempts and the 
 the `Downstream`. There is no coroutine and no task on the straight path; a task exists only while a new connection is
 being made.
 
-Phases: *waiting* (nothing of an answer has been sent to the client, so another endpoint may still be tried; heartbeats may
-have opened the stream), *committed* (head and first bytes of a stream are out), *over*. Whatever happens, every lease ends exactly once and the meters are set right.
+Phases: *waiting* (nothing of an answer has been sent to the client, so another endpoint may still be tried; heartbeats
+may have opened the stream), *committed* (head and first bytes of a stream are out), *over*. Whatever happens, every
+lease ends exactly once and the meters are set right.
 """
 
 import asyncio

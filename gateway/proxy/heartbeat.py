@@ -3,8 +3,8 @@
 from typing import Final, Protocol
 
 BEAT: Final = b": waiting\n\n"
-"""An SSE comment. A blank line ends it, so that clients which split at blank lines lose nothing; no ``id:`` line is ever
-sent, without which openai-python takes the blank line for what it is (cases.md A5)."""
+"""An SSE comment. A blank line ends it, so that clients which split at blank lines lose nothing; no ``id:`` line is
+ever sent, without which openai-python takes the blank line for what it is (cases.md A5)."""
 
 
 class Awaiting(Protocol):
