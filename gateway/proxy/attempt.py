@@ -10,6 +10,7 @@ from typing import Final, Protocol
 import msgspec
 
 from engines.faults import Fault
+from engines.profile import Operation
 from gateway.balance.lease import Lease
 from gateway.balance.outcome import REFUSED, SERVED, STALE, TRUNCATED, Broken, Outcome, Phase, TimedOut, label
 from gateway.errors import ApiError, EngineFailed
@@ -18,6 +19,7 @@ from gateway.proxy.outgoing import Outgoing
 from gateway.proxy.plane import Asked, Destination, Plane
 from gateway.proxy.upstream import Connection
 from gateway.wire.answer import find_usage, respell_answer
+from gateway.wire.embeddings import name_input, spell_vectors
 from gateway.wire.inflate import InflateError, Inflater
 from gateway.wire.named_stream import NAMED, NamedStream
 from gateway.wire.openai import Call, expected_choices
@@ -246,6 +248,8 @@ class Attempt(msgspec.Struct, eq=False):
             else:
                 answer = shape_answer(body, names, self._own_id, chain, self._plane.clock)
                 usage = find_usage(answer)
+            if operation is Operation.EMBEDDINGS:
+                answer = spell_vectors(answer, self._call.members.get("encoding_format"))
         except ValueError:
             self._broken(Broken(200), BROKEN_ANSWER)
             return
@@ -260,6 +264,8 @@ class Attempt(msgspec.Struct, eq=False):
 
     def _judge(self, fault: Fault, retry_after: float | None) -> None:
         error = verdicts.error_of(fault, self._call.model, retry_after)
+        if self._call.operation is Operation.EMBEDDINGS:
+            error = name_input(error, self._call.members.get("input"))
         self._fail(TRUNCATED if self.committed else verdicts.outcome_of(fault, retry_after), error)
 
     def _broken(self, outcome: Broken, message: str) -> None:
