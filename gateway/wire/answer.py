@@ -72,7 +72,10 @@ def respell_answer(body: bytes, names: AnswerNames, own_id: bytes) -> bytes:
     """
     if body.startswith(names.prefix_bytes) and _has_good_head(body, names):
         return body
-    return msgspec.json.encode(names.apply(_members(body), own_id))
+    members = _members(body)
+    if members.get("model") == names.model_json and names.good_id(_text(members.get("id"))):
+        return body
+    return msgspec.json.encode(names.apply(members, own_id))
 
 
 def _has_good_head(body: bytes, names: AnswerNames) -> bool:
