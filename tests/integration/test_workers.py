@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
@@ -16,12 +17,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from engines.simulator import simulated
+from gateway.cli.serve import ONE_KEYSTROKE
 from gateway.supervisor.restarts import IN_VAIN
 from tests.support.client import Answer, Client
 from tests.support.json_type import Json
 from tests.support.openai_bytes import CHAT, DONE, HELLO, STREAM, completion, delta, event
 from tests.support.process import START, Process
-from tests.support.scripted import ScriptedEngine, Talk, reply
+from tests.support.scripted import ScriptedEngine, Talk, reply, silent
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at processes by way of /proc")
@@ -378,6 +380,38 @@ async def test_what_does_not_end_is_killed_after_the_drain(serve: Serve) -> None
     assert await group.ended() == 1
     assert group.logged("killing what does not end")[0]["pids"] == [pids[0]]
     assert not any(map(alive, pids))
+
+
+async def test_a_second_interrupt_a_little_later_ends_the_drain(serve: Serve, engine: ScriptedEngine) -> None:
+    group = await serve(drain="60s")
+    await group.all_serving()
+    engine.answer(silent)
+    async with await Client.open(group.port) as client:
+        await client.post(CHAT, CALL)
+        await until(lambda: any(request.method == b"POST" for request in engine.requests), START, "the request")
+        group.interrupt(signal.SIGINT)
+        await until(lambda: bool(group.logged("draining")), START, "the drain")
+        asked_at = time.monotonic()
+        await until(lambda: time.monotonic() > asked_at + 2 * ONE_KEYSTROKE, what="a second thought")
+        group.interrupt(signal.SIGINT)
+
+        assert await group.ended(40) == 0
+
+
+async def test_a_signal_during_the_start_ends_it(tmp_path: Path) -> None:
+    """The processes may or may not have come far enough to end by themselves."""
+    arguments = ("--port", "0", "--workers", "3", "--engine", "vllm=http://127.0.0.1:9")
+    group = Group(tmp_path, "serve", *arguments)
+    try:
+        await until(lambda: bool(children(group.popen.pid)), START, "the first process")
+        pids = children(group.popen.pid)
+        group.interrupt()
+        assert await group.ended() == 0
+    finally:
+        group.kill()
+
+    assert not any(map(alive, pids))
+    assert "Traceback" not in group.stderr
 
 
 async def test_a_hang_up_ends_nothing(serve: Serve) -> None:
