@@ -134,7 +134,7 @@ def test_a_wrong_file_is_told_as_check_tells_it(tmp_path: Path, capsys: pytest.C
         (("--engine", "vlm=http://127.0.0.1:8000"), "vllm"),
         (("--engine", "vllm=127.0.0.1:8000"), "expected a URL with http:// or https://"),
         (("--engine", "vllm=http://127.0.0.1:8000", "--config", "x.yaml"), "not both"),
-        (("--workers", "2", "--engine", "vllm=http://127.0.0.1:8000"), "workers"),
+        (("--workers", "0", "--engine", "vllm=http://127.0.0.1:8000"), "workers"),
         (("--config", "missing.yaml"), "missing.yaml: no such file"),
         ((), "no configuration file"),
     ],

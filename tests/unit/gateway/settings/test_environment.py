@@ -82,7 +82,7 @@ def test_variables_of_others_are_left_alone(read: Read) -> None:
         ("TURNOUT_SERVER__DRAIN", "", "server.drain: expected a duration such as"),
         ("TURNOUT_SERVER__CORS_ORIGINS", "https://a", "server.cors_origins: expected JSON (for example"),
         ("TURNOUT_SERVER__CORS_ORIGINS", '["x"]', "server.cors_origins[0]: expected an origin such as"),
-        ("TURNOUT_SERVER__WORKERS", "4", "server.workers: not supported yet: more than one worker process"),
+        ("TURNOUT_SERVER__WORKERS", "0", "server.workers: expected a whole number of at least 1"),
         ("TURNOUT_STATE__REDIS", "redis://x", "state: not supported yet: state shared through Redis"),
         ("TURNOUT_ENGINES__LLAMA_TRT__KIND", "x", "engines.Llama-TRT.kind: expected one of vllm, trtllm, triton"),
         ("TURNOUT_ENGINES__LLAMA_TRT__PARSER", "x", "engines.Llama-TRT.parser: not supported yet: tool parsers"),

@@ -197,10 +197,6 @@ def test_an_alias_may_belong_to_one_model_only(wrong: Wrong) -> None:
         ("admission: {queue: 1}", "1:1: admission: not supported yet"),
         ("state: {redis: x}", "1:1: state: not supported yet"),
         ("admin: {token: x}", "1:1: admin: not supported yet"),
-        (
-            "server: {workers: 2}",
-            "1:19: server.workers: not supported yet: more than one worker process (use 1 for now)",
-        ),
         ("retry: {budget: 20%}", "1:9: retry.budget: not supported yet"),
         ("retry: {on_timeout: true}", "1:9: retry.on_timeout: not supported yet"),
         ("models: {m: {engine: qwen, tools: {}}}", "1:28: models.m.tools: not supported yet"),
