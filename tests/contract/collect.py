@@ -28,6 +28,7 @@ REBUILT: Mapping[str, Mapping[str, Any]] = {
     "chat_context_too_long": LONG_CHAT,
     "chat_context_too_long_stream": {**LONG_CHAT, "stream": True},
     "chat_truncate_prompt_tokens": {**LONG_CHAT, "truncate_prompt_tokens": 50, "max_tokens": 4},
+    "messages_too_long": {**LONG_CHAT, "max_tokens": 5},
     "comp_too_long": {"model": "tiny-chat", "prompt": WORDS * 800},
 }
 

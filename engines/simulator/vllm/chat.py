@@ -1,11 +1,11 @@
 """vLLM's `/v1/chat/completions`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engines.simulator import tokens
-from engines.simulator.generation import Limits, generate
+from engines.simulator.generation import Generated, Limits, generate
 from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel
 from engines.simulator.prompt import first_call, one_call, only_calls, prompt_tokens, text_of, turn
@@ -22,14 +22,30 @@ from engines.simulator.wire import Work
 
 def plan(body: Body, find: render.Find, request_id: str) -> Work:
     """The work for a chat request. Raises `BadRequest`."""
-    checked = checked_chat(body)
-    model, shown_name = find(checked.get("model"))
-    chat, answer = _accept(checked, model)
-    generated = generate(answer, model.markup or Markup.HERMES, _limits(chat))
-    head = render.Head(request_id, shown_name)
-    if checked.get("stream"):
+    said = say(body, find)
+    chat, generated, answer = said.chat, said.generated, said.answer
+    head = render.Head(request_id, said.name)
+    if chat.body.get("stream"):
         return render.stream(head, chat, answers.steps(chat, generated), generated, answer)
     return render.whole(head, chat, [answers.message(chat, generated)] * chat.n, generated, answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An accepted chat request and what the model says to it. `name` is the model's name in answers."""
+
+    name: str
+    chat: Chat
+    answer: Answer
+    generated: Generated
+
+
+def say(body: Body, find: render.Find) -> Said:
+    """The model's answer to a chat request, before it is rendered. Raises `BadRequest`."""
+    checked = checked_chat(body)
+    model, name = find(checked.get("model"))
+    chat, answer = _accept(checked, model)
+    return Said(name, chat, answer, generate(answer, model.markup or Markup.HERMES, _limits(chat)))
 
 
 def _accept(body: Body, model: SimulatedModel) -> tuple[Chat, Answer]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from engines.simulator.load import Load
 from engines.simulator.models import SimulatedModel, Task
 from engines.simulator.schema import Body, Refused, Unreadable, read_object
-from engines.simulator.vllm import chat, completions, embeddings, metrics, ops
+from engines.simulator.vllm import anthropic, chat, completions, embeddings, metrics, ops, responses, scoring
 from engines.simulator.vllm.errors import (
     BUSY,
     CRASHED,
@@ -28,7 +28,16 @@ _PLANS: dict[str, tuple[Task, Callable[[Body, Find, str], Work]]] = {
     "/invocations": (Task.CHAT, chat.plan),
     "/v1/completions": (Task.CHAT, completions.plan),
     "/v1/embeddings": (Task.EMBEDDING, embeddings.plan),
+    "/v1/responses": (Task.CHAT, responses.plan),
+    "/v1/messages": (Task.CHAT, anthropic.plan),
+    "/v1/rerank": (Task.EMBEDDING, scoring.rerank),
+    "/v2/rerank": (Task.EMBEDDING, scoring.rerank),
+    "/rerank": (Task.EMBEDDING, scoring.rerank),
+    "/v1/score": (Task.EMBEDDING, scoring.score),
+    "/score": (Task.EMBEDDING, scoring.score),
 }
+_COUNT_TOKENS = "/v1/messages/count_tokens"
+_KEPT = "/v1/responses/"
 _KINDS = {400: "BadRequestError", 404: "NotFoundError", 429: "Too Many Requests", 503: "Service Unavailable"}
 
 
@@ -120,14 +129,27 @@ class VllmFrontend:
                 return reply(200, {"version": VERSION})
             case "/load":
                 return reply(200, {"server_load": 0})
-            case "/tokenize" if request.method == "POST":
-                return self._tokenize(request)
+            case "/tokenize" | "/detokenize" | "/v1/messages/count_tokens" if request.method == "POST":
+                return self._count(request)
+            case path if path.startswith(_KEPT) and request.method == "GET" and self._names[Task.CHAT]:
+                return responses.unknown_response(path.removeprefix(_KEPT)).reply
             case _:
                 return NOT_FOUND
 
-    def _tokenize(self, request: Request) -> Reply:
+    def _count(self, request: Request) -> Reply:
+        """What needs the tokenizer and not the engine."""
         try:
-            return ops.tokenize(_body(request), self._models[0])
+            body = _body(request)
+            if request.path == _COUNT_TOKENS:
+                found = Task.CHAT
+                return (
+                    anthropic.count_tokens(body, lambda name: self._find(name, found))
+                    if self._names[found]
+                    else NOT_FOUND
+                )
+            of_task = [task for task in Task if body.get("model") in self._names[task]] or [self._models[0].task]
+            model, _ = self._find(body.get("model"), of_task[0])
+            return ops.tokenize(body, model) if request.path == "/tokenize" else ops.detokenize(body)
         except BadRequest as refused:
             return refused.reply
         except Unreadable:

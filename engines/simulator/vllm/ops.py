@@ -58,3 +58,12 @@ def tokenize(body: Body, model: SimulatedModel) -> Reply:
         ids = [tokens.token_id(piece) for piece in tokens.pieces(str(body.get("prompt", "")))]
     strings = [str(each) for each in ids] if body.get("return_token_strs") else None
     return reply(200, {"count": len(ids), "max_model_len": model.max_length, "tokens": ids, "token_strs": strings})
+
+
+def detokenize(body: Body) -> Reply:
+    """`/detokenize`: stand-in ids have no text, so each is written as a number; ids of no token are nothing."""
+    ids = body.get("tokens")
+    known = [
+        each for each in (ids if isinstance(ids, list) else ()) if isinstance(each, int) and each < tokens.VOCABULARY
+    ]
+    return reply(200, {"prompt": "".join(f"<{each}>" for each in known)})
