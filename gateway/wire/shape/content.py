@@ -10,6 +10,11 @@ class NoContent(Stage):
 
     __slots__ = ()
 
+    def concerns(self, data: bytes) -> bool:
+        """Streams say content piece by piece."""
+        del data
+        return False
+
     def concerns_whole(self, data: bytes) -> bool:
         """Messages with calls, or without the member."""
         return b'"tool_calls":[{' in data or b'"content":' not in data

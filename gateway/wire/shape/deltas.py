@@ -51,7 +51,7 @@ class Silence(Stage):
 
     def concerns(self, data: bytes) -> bool:
         """Whatever has an empty member, or only nulls."""
-        return b'""' in data or b"{}" in data or b"[]" in data or b"null}," in data or b"null}}" in data
+        return b':""' in data or b"{}" in data or b"[]" in data or b"null}," in data or b"null}}" in data
 
     def take(self, event: Event) -> Sequence[Event] | None:
         """Nothing in place of an event that says nothing."""
