@@ -217,20 +217,30 @@ def _sure_markers() -> dict[str, str]:
     for wire in FORMATS:
         for opener in wire.openers:
             found.setdefault(opener, wire.name)
-    for word in ("functools", "<function_calls>", "<tool_calls>", "<invoke ", "< calls>", "< invoke ", "<function "):
+    for word in (
+        "functools",
+        "<function_calls>",
+        "<tool_calls>",
+        "<invoke ",
+        "< calls>",
+        "< invoke ",
+        "<function ",
+        "Action:",
+    ):
         found.pop(word, None)
     return found | {"<|channel|>": "harmony", "<tool_calls>": "jamba", "<function_calls>": "olmo3"}
 
 
 _MARKERS: Final = _sure_markers()
-_ALL_MARKERS: Final = marks(*_MARKERS)
+MARKERS: Final = marks(*_MARKERS)
+"""Everything that only leaked markup contains."""
 _WINDOW: Final = 4096
 """How much of the text after a first marker is looked at to tell families apart that share it."""
 
 
 def from_text(text: str) -> Finding:
     """The format of tool-call markup that leaked into content; nothing if there is none."""
-    at, word = _ALL_MARKERS.find(text, 0)
+    at, word = MARKERS.find(text, 0)
     if at < 0:
         return NOTHING
     found = from_template(text[at : at + _WINDOW])
@@ -253,7 +263,7 @@ class Sniffer:
         """Looks at more content. Returns whether markup was seen, now or before."""
         if self.finding.format:
             return True
-        marker: Marks = _ALL_MARKERS
+        marker: Marks = MARKERS
         if not self._tail and not marker.may_begin_in(text):
             return False
         seen = self._tail + text

@@ -4,14 +4,14 @@ A choice that is right already comes back as the very same object, so that its b
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from gateway.wire.toolcalls.choice import choice_of
 from gateway.wire.toolcalls.deltas import CallArguments, CallEnd, CallStart, Delta, Finish, ReasoningDelta, TextDelta
 from gateway.wire.toolcalls.engine_calls import EngineCalls, Entry, fragment, head
 from gateway.wire.toolcalls.finish import cut, finish_reason
 from gateway.wire.toolcalls.quirks import Quirk
-from gateway.wire.toolcalls.stream import Stream, new_call_id
+from gateway.wire.toolcalls.stream import new_call_id
 
 Choice: TypeAlias = Mapping[str, Any]
 ReasoningField: TypeAlias = Literal["both", "reasoning", "reasoning_content", "keep"]
@@ -19,6 +19,16 @@ ReasoningField: TypeAlias = Literal["both", "reasoning", "reasoning_content", "k
 _THOUGHTS: Final = ("reasoning", "reasoning_content")
 _SILENT: Final = ("content", "tool_calls", *_THOUGHTS, "refusal", "function_call")
 """Members of a delta that say nothing when they are null or empty."""
+
+
+class Reads(Protocol):
+    """Who finds calls and reasoning in content, as `Stream` does."""
+
+    def feed(self, text: str, /) -> list[Delta]:
+        """More content."""
+
+    def finish(self, reason: str | None, /) -> list[Delta]:
+        """The end, with the engine's finish reason."""
 
 
 class Normaliser:
@@ -43,7 +53,7 @@ class Normaliser:
         tool_choice: object = None,
         parallel: bool = True,
         reasoning: ReasoningField = "keep",
-        content: Stream | None = None,
+        content: Reads | None = None,
         close_missing_braces: bool = False,
         new_id: Callable[[], str] = new_call_id,
     ) -> None:
@@ -74,9 +84,9 @@ class Normaliser:
         if reason is not None and not self._finished:
             self._finished = True
             return self._finish(choice, delta, parts, reason)
-        if parts is None or (not parts and _carries_more(choice)):
+        if parts is None or (not parts and _carries_more(choice) and not _says_something(delta)):
             return [choice]
-        return _chunks(choice, delta, parts, None)
+        return _chunks(choice, delta, parts or ([{}] if _carries_more(choice) else []), None)
 
     def _passes(self, delta: Mapping[str, Any]) -> bool:
         """Whether this delta is plain content of an answer that needs no reading."""
@@ -201,7 +211,7 @@ def normalise_message(
     tool_choice: object = None,
     parallel: bool = True,
     reasoning: ReasoningField = "keep",
-    content: Stream | None = None,
+    content: Reads | None = None,
     close_missing_braces: bool = False,
     new_id: Callable[[], str] = new_call_id,
 ) -> Choice:
