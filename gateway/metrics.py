@@ -10,7 +10,7 @@ what all have.
 
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 from prometheus_client.core import (
@@ -21,6 +21,8 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.registry import Collector
+
+from gateway.histogram import Histogram, QueueMeter, Seconds
 
 REQUEST_BUCKETS: Final = (
     0.005,
@@ -44,6 +46,14 @@ REQUEST_BUCKETS: Final = (
 FIRST_TOKEN_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0)
 INTER_TOKEN_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0)
 
+EVENTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "shed": ("Requests turned away for want of room.", ("reason",)),
+    "ejections": ("Endpoints taken out because requests fail on them.", ("engine", "endpoint")),
+    "circuit_changes": ("Changes of an endpoint's circuit breaker.", ("engine", "endpoint", "position")),
+    "fallbacks": ("Requests that another model was asked to answer.", ("model", "fallback", "reason")),
+}
+"""What happens now and then: the help text and the labels of each counter."""
+
 PROCESS_RULES: Final[Mapping[str, Callable[[float, float], float]]] = {
     "process_start_time_seconds": min,
     "process_max_fds": max,
@@ -56,10 +66,6 @@ PROCESS_KEPT: Final = frozenset({"process_cpu_seconds_total", "process_start_tim
 
 class TotalUnavailable(Exception):
     """What the other processes have counted cannot be had, and this one's counts alone would be wrong."""
-
-
-Seconds: TypeAlias = tuple[list[int], float]
-"""A histogram's counts by bucket, and the sum of what it has seen."""
 
 
 class MeterCounts(msgspec.Struct, array_like=True):
@@ -81,7 +87,10 @@ class Snapshot(msgspec.Struct, array_like=True):
     """What one process has counted, or several together. Meters that have nothing to say are left out."""
 
     meters: list[MeterCounts] = []
-    shed: dict[str, int] = {}
+    events: list[tuple[str, tuple[str, ...], int]] = []
+    """A name and labels of `EVENTS`, and how often."""
+    queues: list[tuple[str, int, Seconds]] = []
+    """By model, what a `QueueMeter` holds."""
     endpoints: list[tuple[str, str, bool]] = []
     """Engine, endpoint, and whether it may be given requests."""
     process: dict[str, float] = {}
@@ -91,38 +100,8 @@ class Snapshot(msgspec.Struct, array_like=True):
         """What stays of it when the process has ended: nothing is in flight, and nobody looks at endpoints."""
         kept = {name: value for name, value in self.process.items() if name in PROCESS_KEPT}
         meters = [msgspec.structs.replace(counts, in_flight=0) for counts in self.meters]
-        return Snapshot(meters, self.shed, [], kept)
-
-
-class Histogram:
-    """Counts of seconds by bucket; the last bucket has no upper bound."""
-
-    __slots__ = ("bounds", "counts", "total")
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def observe(self, seconds: float) -> None:
-        """Counts one observation."""
-        self.counts[bisect_left(self.bounds, seconds)] += 1
-        self.total += seconds
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        """Prometheus' form: each bucket holds what is at most its bound."""
-        found = []
-        running = 0
-        for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
-            running += count
-            found.append((bound, float(running)))
-        return found
-
-    def add(self, seconds: Seconds) -> None:
-        """Takes in what another histogram with the same bounds has seen."""
-        counts, total = seconds
-        self.counts = [mine + other for mine, other in zip(self.counts, counts, strict=True)]
-        self.total += total
+        queues = [(model, 0, seconds) for model, _, seconds in self.queues]
+        return Snapshot(meters, self.events, queues, [], kept)
 
 
 class Meter:
@@ -210,7 +189,8 @@ class Meters(Collector):
     def __init__(self) -> None:
         self._meters: dict[tuple[str, str], Meter] = {}
         self._endpoints: Mapping[tuple[str, str], bool] = {}
-        self._shed: dict[str, int] = {}
+        self._events: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._queues: dict[str, QueueMeter] = {}
         self.process: dict[str, float] = {}
         self.config_hash = ""
         self.ask_all: Callable[[Snapshot], Awaitable[Snapshot]] | None = None
@@ -222,9 +202,17 @@ class Meters(Collector):
             found = self._meters[model, engine] = Meter(model, engine)
         return found
 
+    def queue(self, model: str) -> QueueMeter:
+        """The numbers of a model's queue."""
+        return self._queues.setdefault(model, QueueMeter())
+
     def shed(self, reason: str) -> None:
         """One request was turned away for want of room."""
-        self._shed[reason] = self._shed.get(reason, 0) + 1
+        self.happened("shed", reason)
+
+    def happened(self, event: str, *labels: str, times: int = 1) -> None:
+        """One of `EVENTS` happened; its labels in their order."""
+        self._events[event, labels] = self._events.get((event, labels), 0) + times
 
     def see_endpoints(self, up: Mapping[tuple[str, str], bool]) -> None:
         """What is known of each (engine, endpoint) now."""
@@ -233,13 +221,19 @@ class Meters(Collector):
     def snapshot(self) -> Snapshot:
         """All counts, as a view: to be sent or added before anything is counted again."""
         meters = [counts for meter in self._meters.values() if (counts := meter.counts()) is not None]
-        return Snapshot(meters, self._shed, [(*at, up) for at, up in self._endpoints.items()], self.process)
+        events = [(*at, count) for at, count in self._events.items()]
+        queues = [(model, one.depth, one.seconds.seen) for model, one in self._queues.items()]
+        return Snapshot(meters, events, queues, [(*at, up) for at, up in self._endpoints.items()], self.process)
 
     def add(self, other: Snapshot) -> None:
         """Takes in what another process counted. An endpoint is up if any process may give it requests."""
         for counts in other.meters:
             self.meter(counts.model, counts.engine).add(counts)
-        _add_up(self._shed, other.shed)
+        for event, labels, count in other.events:
+            self.happened(event, *labels, times=count)
+        for model, depth, seconds in other.queues:
+            self.queue(model).depth += depth
+            self.queue(model).seconds.add(seconds)
         endpoints = dict(self._endpoints)
         for engine, endpoint, up in other.endpoints:
             endpoints[engine, endpoint] = endpoints.get((engine, endpoint), False) or up
@@ -255,6 +249,8 @@ class Meters(Collector):
         shown.config_hash = self.config_hash
         for model, engine in self._meters:
             shown.meter(model, engine)
+        for model in self._queues:
+            shown.queue(model)
         shown.see_endpoints(dict.fromkeys(self._endpoints, False))
         shown.add(total)
         return shown
@@ -302,14 +298,26 @@ class Meters(Collector):
             yield family
 
     def _states(self) -> Iterator[Metric]:
-        shed = CounterMetricFamily("turnout_shed", "Requests turned away for want of room.", labels=("reason",))
-        for reason, count in self._shed.items():
-            shed.add_metric((reason,), count)
+        for event, (text, labels) in EVENTS.items():
+            family = CounterMetricFamily(f"turnout_{event}", text, labels=labels)
+            for (name, values), count in self._events.items():
+                if name == event:
+                    family.add_metric(values, count)
+            yield family
+        yield from self._waiting()
         up = GaugeMetricFamily(
             "turnout_endpoint_up", "1 while an endpoint may be given requests.", labels=("engine", "endpoint")
         )
         for at, is_up in self._endpoints.items():
             up.add_metric(at, float(is_up))
-        yield from (shed, up)
+        yield up
         if self.config_hash:
             yield InfoMetricFamily("turnout_config", "The configuration in force.", {"hash": self.config_hash})
+
+    def _waiting(self) -> Iterator[Metric]:
+        depth = GaugeMetricFamily("turnout_queue_depth", "Requests that wait for room.", labels=("model",))
+        waited = HistogramMetricFamily("turnout_queue_seconds", "What they waited before they went.", labels=("model",))
+        for model, meter in self._queues.items():
+            depth.add_metric((model,), meter.depth)
+            waited.add_metric((model,), meter.seconds.cumulative(), meter.seconds.total)
+        yield from (depth, waited)

@@ -4,7 +4,8 @@ from typing import Protocol
 
 from gateway.balance.endpoint import Endpoint, EndpointState
 from gateway.metrics import Meters
-from gateway.proxy.plane import Asked, EngineLink, Plane
+from gateway.proxy.links import EngineLink
+from gateway.proxy.plane import Asked, Plane
 
 MAY_SERVE = frozenset({EndpointState.UNKNOWN, EndpointState.UP, EndpointState.EJECTED})
 """An ejected endpoint is the last resort of its engine, so requests may still be tried on it."""

@@ -13,7 +13,8 @@ from engines.profile import EngineKind, Operation
 from gateway.background.fetch import Fetch
 from gateway.background.prober import engine_key
 from gateway.balance.endpoint import Endpoint
-from gateway.proxy.plane import EngineLink, Plane
+from gateway.proxy.links import EngineLink
+from gateway.proxy.plane import Plane
 from gateway.settings.tree import Model, Settings, Target, Task
 
 PATIENCE: Final = 5.0

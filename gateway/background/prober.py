@@ -12,7 +12,8 @@ from engines.registry import profile
 from gateway.background.fetch import Fetch, NoAnswer
 from gateway.balance import evidence
 from gateway.balance.endpoint import Endpoint
-from gateway.proxy.plane import EngineLink, Plane
+from gateway.proxy.links import EngineLink
+from gateway.proxy.plane import Plane
 
 TICK: Final = 0.2
 """Seconds between two looks at who is due; a suspicion is followed up within it."""

@@ -63,11 +63,11 @@ class Queued(Generic[T]):
 class WaitingRoom(Generic[T]):
     """The bounded queue of one route."""
 
-    __slots__ = ("_calls", "_heap", "_number", "_settings", "waiting")
+    __slots__ = ("_calls", "_heap", "_number", "settings", "waiting")
 
     def __init__(self, settings: AdmissionSettings) -> None:
-        """Start empty."""
-        self._settings = settings
+        """Start empty. Other `settings` may be put in later: they hold for those who join from then on."""
+        self.settings = settings
         self._heap: list[Ticket[T]] = []
         self._number = 0
         self._calls = Rate(half_life=5.0)
@@ -79,7 +79,7 @@ class WaitingRoom(Generic[T]):
 
     def join(self, owner: T, priority: float, now: float) -> Queued[T] | Shed:
         """Ask for a place. A higher priority goes first."""
-        settings = self._settings
+        settings = self.settings
         self._number += 1
         ticket = Ticket(now - priority * settings.aging, self._number, owner, now, now + settings.wait)
         displaced = None
@@ -104,16 +104,30 @@ class WaitingRoom(Generic[T]):
             heapify(self._heap)
         return True
 
-    def call(self, now: float) -> Ticket[T] | None:
-        """The next who may go, if anybody waits; for the shell to call when an endpoint has got room."""
-        while self._heap:
-            ticket = heappop(self._heap)
-            if ticket.waiting:
-                ticket.waiting = False
-                self.waiting -= 1
-                self._calls.tick(now)
-                return ticket
+    def first(self) -> Ticket[T] | None:
+        """The next in line, who stays there."""
+        heap = self._heap
+        while heap:
+            if heap[0].waiting:
+                return heap[0]
+            heappop(heap)
         return None
+
+    def in_line(self) -> list[Ticket[T]]:
+        """Everybody who waits, first in line first; for the shell to find one who has room where the first has not."""
+        return sorted(self._alive())
+
+    def called(self, ticket: Ticket[T], now: float) -> None:
+        """Note that this one has gone; nothing if it was not waiting any more."""
+        if self.leave(ticket):
+            self._calls.tick(now)
+
+    def call(self, now: float) -> Ticket[T] | None:
+        """Take out the next in line; for the shell to call when there is room for whoever it is."""
+        ticket = self.first()
+        if ticket is not None:
+            self.called(ticket, now)
+        return ticket
 
     def expire(self, now: float) -> list[Ticket[T]]:
         """Take out everybody whose deadline has come."""
@@ -124,14 +138,14 @@ class WaitingRoom(Generic[T]):
 
     def flush(self) -> list[Ticket[T]]:
         """Take out everybody, first in line first: there is nothing left to wait for (all endpoints are down)."""
-        everybody = sorted(self._alive())
+        everybody = self.in_line()
         for ticket in everybody:
             self.leave(ticket)
         return everybody
 
     def retry_after(self, now: float) -> float:
         """Seconds until those who wait now will have gone, at the rate of late; within the bounds of the settings."""
-        settings = self._settings
+        settings = self.settings
         if not self._calls.count:
             return max(settings.shortest_retry, min(settings.wait, settings.longest_retry))
         rate = self._calls.per_second(now)

@@ -89,7 +89,7 @@ class Attempt(msgspec.Struct, eq=False):
     def send(self, forward: bytes, now: float) -> None:
         """Sends the call on a waiting connection or a new one; ``forward`` are header lines of the client's."""
         self.begun_at = now
-        link = self._plane.endpoints[self.lease.endpoint]
+        link = self.destination.link.endpoints[self.lease.endpoint]
         self._head = link.heads[self._call.operation] % (self._own_id, forward, len(self.outgoing.body))
         connection = link.pool.take(now)
         if connection is None:
@@ -143,7 +143,7 @@ class Attempt(msgspec.Struct, eq=False):
             # The engine closed the idle connection while the request was on its way: nobody has worked on it.
             self._stale = True
             self.destination.meter.retried(label(STALE))
-            self._plane.endpoints[self.lease.endpoint].pool.connect(self)
+            self.destination.link.endpoints[self.lease.endpoint].pool.connect(self)
         elif self.said_all:
             self._complete(b"")
         else:
@@ -290,6 +290,8 @@ class Attempt(msgspec.Struct, eq=False):
             self.over = True
             self.destination.meter.in_flight -= 1
             self.lease.end(outcome, self._plane.loop.time())
+            for queue in self.destination.link.queues:
+                queue.poke()
 
     def _count_stream(self) -> None:
         relay = self._relay

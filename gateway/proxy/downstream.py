@@ -4,10 +4,12 @@ An exchange never learns who carries it: uvicorn's protocol class, an ASGI serve
 bytes (``name: value`` lines, each ended by CRLF); the carrier adds framing, and whatever it owes its own protocol.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from engines.profile import Operation
+from gateway.proxy.limits import Bounds
 
 
 @dataclass(slots=True, eq=False)
@@ -16,7 +18,8 @@ class Inbound:
 
     ``request_id`` is the client's, already found clean, or None. ``forward`` holds header lines for the engine.
     ``echo`` holds header lines that every answer to this request carries (CORS). ``compressed``: the body is not the
-    JSON itself.
+    JSON itself. ``bounds`` are the client's own limits, ``sessions`` the headers that keep requests together,
+    ``priority`` its rank in a queue.
     """
 
     operation: Operation
@@ -24,6 +27,9 @@ class Inbound:
     forward: bytes = b""
     echo: bytes = b""
     compressed: bool = False
+    bounds: Bounds | None = None
+    sessions: Mapping[bytes, bytes] | None = None
+    priority: float = 0.0
 
 
 class Downstream(Protocol):

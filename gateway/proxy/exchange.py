@@ -9,89 +9,41 @@ may have opened the stream), *committed* (head and first bytes of a stream are o
 lease ends exactly once and the meters are set right.
 """
 
-import asyncio
 from typing import Final
 
-from gateway.balance.endpoint import Endpoint
-from gateway.balance.outcome import (
-    CLIENT_GONE,
-    SERVED,
-    Outcome,
-    Phase,
-    Rejected,
-    TimedOut,
-)
-from gateway.balance.retry import Attempts, GiveUp, decide
-from gateway.balance.route import Unavailable
+from gateway.balance.outcome import CLIENT_GONE, SERVED, Phase, TimedOut
 from gateway.errors import ApiError, InvalidRequest, ModelNotFound
 from gateway.logs import RequestSummary
 from gateway.proxy import replies, verdicts
 from gateway.proxy.attempt import Attempt
 from gateway.proxy.downstream import Downstream, Inbound
+from gateway.proxy.fanout import FanOut
 from gateway.proxy.heartbeat import BEAT, Heartbeat
-from gateway.proxy.outgoing import check_asked, outgoing
-from gateway.proxy.plane import Asked, Plane
+from gateway.proxy.outgoing import check_asked
+from gateway.proxy.plane import Plane
+from gateway.proxy.seeking import Seeker
 from gateway.wire.anthropic import ANTHROPIC
 from gateway.wire.named_stream import farewell
-from gateway.wire.openai import Call, parse_call
+from gateway.wire.openai import parse_call
 
 _FAILURES: Final = {503: "unavailable", 504: "timed_out"}
 
 
-class Exchange:
+class Exchange(Seeker):
     """Serves one request. Its carrier calls `begin`, then `client_gone`, `client_paused`, `client_resumed`."""
 
-    __slots__ = (
-        "_asked",
-        "_attempt",
-        "_body",
-        "_call",
-        "_down",
-        "_first_at",
-        "_heartbeat",
-        "_history",
-        "_inbound",
-        "_last_at",
-        "_last_error",
-        "_opened",
-        "_own_id",
-        "_pause",
-        "_paused_at",
-        "_plane",
-        "_total",
-        "_tried",
-        "attempts",
-        "bucket",
-        "committed",
-        "over",
-        "request_id",
-        "started",
-    )
-    _call: Call
-    _asked: Asked
+    __slots__ = ("_body", "_down", "_first_at", "_heartbeat", "_last_at", "_opened", "_paused_at", "request_id")
 
     def __init__(self, plane: Plane, down: Downstream, inbound: Inbound, body: bytes) -> None:
-        self._plane = plane
+        super().__init__(plane, inbound)
         self._body = body
         self._down = down
-        self._inbound = inbound
-        self._attempt: Attempt | None = None
-        self._tried: tuple[Endpoint, ...] = ()
-        self._last_error: ApiError | None = None
-        self._history: Attempts | None = None
-        self._pause: asyncio.TimerHandle | None = None
         self._first_at = 0.0
         self._heartbeat: Heartbeat | None = None
         self._opened = False
         self._paused_at = 0.0
-        self._total = 0.0
-        self._last_at = self.started = plane.loop.time()
-        self._own_id = own_id = plane.ids()
-        self.request_id = inbound.request_id or own_id
-        self.attempts = 0
-        self.bucket = -1
-        self.committed = False
-        self.over = False
+        self._last_at = self.started
+        self.request_id = inbound.request_id or self._own_id
 
     # ---- the carrier's calls
 
@@ -111,7 +63,6 @@ class Exchange:
                 )
             self._asked = asked
             check_asked(call, asked)
-            self._tried = asked.strangers(call.operation)
             self._plane.budget.request(self.started)
             if call.stream and (interval := self._plane.settings.server.heartbeat) is not None:
                 self._heartbeat = Heartbeat(self, interval)
@@ -143,7 +94,7 @@ class Exchange:
         self._paused_at = 0.0
         if not self.over and self._attempt is not None:
             self._last_at = now = self._plane.loop.time()
-            self._plane.deadlines.put(self, min(now + self._attempt.destination.link.timeouts.idle, self._total))
+            self._plane.deadlines.put(self, min(now + self._limits.idle, self._total))
             self._attempt.resume()
 
     def interrupt(self) -> None:
@@ -157,62 +108,6 @@ class Exchange:
             self._break_off(error)
         else:
             self._fail(error)
-
-    # ---- attempts
-
-    def _try(self) -> None:
-        """Starts an attempt at an endpoint that has not been tried. Raises ApiError when there is none."""
-        plane, asked, call = self._plane, self._asked, self._call
-        now = plane.loop.time() if self.attempts else self.started
-        lease = asked.route.acquire(None, now, plane.rng, self._tried)
-        if isinstance(lease, Unavailable):
-            raise self._last_error or verdicts.unavailable(lease, call.model)
-        target = lease.target
-        destination = asked.destinations[target.engine.name]
-        try:
-            sent = outgoing(call, asked, destination.link, target)
-        except ApiError:
-            lease.end(Rejected(400), now)
-            raise
-        destination.meter.in_flight += 1
-        self.attempts = number = self.attempts + 1
-        # A new id each time: an engine may refuse one that it is still working on (cases.md D51).
-        own_id = self._own_id if number == 1 else b"%s-%d" % (self._own_id, number)
-        self._attempt = attempt = Attempt(plane, self, call, asked, lease, destination, sent, own_id)
-        self._total = total = self.started + destination.total
-        first_token = now + destination.first_token
-        plane.deadlines.put(self, min(total, first_token))
-        attempt.send(self._inbound.forward, now)
-
-    def on_failure(self, outcome: Outcome, error: ApiError) -> None:
-        """The attempt came to nothing (`Owner`): another endpoint, or the error."""
-        attempt = self._attempt
-        assert attempt is not None  # noqa: S101 - only an attempt reports
-        if self.committed:
-            self._break_off(error)
-            return
-        plane = self._plane
-        if self._history is None:
-            self._history = Attempts()
-        decision = decide(outcome, self._history, plane.budget, plane.retry, plane.loop.time(), plane.rng)
-        if isinstance(decision, GiveUp):
-            self._fail(error)
-            return
-        self._tried = (*self._tried, attempt.lease.endpoint)
-        self._last_error = error
-        if decision.after > 0:
-            self._pause = plane.loop.call_later(decision.after, self._again, attempt, decision.reason)
-        else:
-            self._again(attempt, decision.reason)
-
-    def _again(self, failed: Attempt, reason: str) -> None:
-        self._pause = None
-        try:
-            self._try()
-        except ApiError as final:
-            self._fail(final)
-        else:
-            failed.destination.meter.retried(reason)
 
     # ---- the answer
 
@@ -229,9 +124,9 @@ class Exchange:
             self._first_at = now
             attempt.lease.proven(now)
             meter.first_token.observe(now - self.started)
-            timeouts = attempt.destination.link.timeouts
-            if timeouts.idle < timeouts.first_token:  # else the look at the first token's limit comes soon enough
-                self._plane.deadlines.put(self, min(now + timeouts.idle, self._total))
+            limits = self._limits
+            if limits.idle < limits.first_token:  # else the look at the first token's limit comes soon enough
+                self._plane.deadlines.put(self, min(now + limits.idle, self._total))
             self._open(now)
         self._last_at = now
         self._down.write(data)
@@ -274,36 +169,35 @@ class Exchange:
         attempt = self._attempt
         if self.over or attempt is None:
             return None
-        timeouts = attempt.destination.link.timeouts
-        total = self._total
+        limits, total = self._limits, self._total
         if self._paused_at and now >= self._paused_at + self._plane.settings.server.write_timeout:
             self._down.abort()
             self.client_gone()
             return None
         if now >= total:
-            phase, seconds, limit = Phase.TOTAL, timeouts.total, total
+            phase, limit = Phase.TOTAL, total
         elif self._paused_at:
             return min(self._paused_at + self._plane.settings.server.write_timeout, total)
         elif self.committed:
-            phase, seconds, limit = Phase.IDLE, timeouts.idle, self._last_at + timeouts.idle
+            phase, limit = Phase.IDLE, self._last_at + limits.idle
+        elif attempt.over:  # it waits for room elsewhere
+            return total
         else:
-            phase, seconds, limit = Phase.FIRST_TOKEN, timeouts.first_token, attempt.begun_at + timeouts.first_token
+            phase, limit = Phase.FIRST_TOKEN, attempt.begun_at + limits.first_token
         if now < limit:
             return min(limit, total)
-        self._too_late(attempt, phase, seconds)
+        self._too_late(attempt, phase)
         return None
 
-    def _too_late(self, attempt: Attempt, phase: Phase, seconds: float) -> None:
+    def _too_late(self, attempt: Attempt | FanOut, phase: Phase) -> None:
         if attempt.said_all:  # only the end of the body is missing
             attempt.abandon(SERVED)
             self.on_stream_end(b"")
             return
-        attempt.abandon(TimedOut(phase))
-        error = verdicts.timed_out(phase, seconds)
-        if self.committed:
-            self._break_off(error)
-        else:
-            self._fail(error)
+        seconds = self._limits.of(phase)
+        outcome = TimedOut(phase, by_client=seconds < attempt.destination.limits.of(phase))
+        attempt.abandon(outcome)
+        self.on_failure(outcome, verdicts.timed_out(phase, seconds))
 
     # ---- endings
 
@@ -313,8 +207,8 @@ class Exchange:
         self._finish("truncated", 200)
         self._cut(error, attempt)
 
-    def _cut(self, error: ApiError, attempt: Attempt | None) -> None:
-        relay = None if attempt is None else attempt.relay
+    def _cut(self, error: ApiError, attempt: Attempt | FanOut | None) -> None:
+        relay = attempt.relay if isinstance(attempt, Attempt) else None
         self._down.write(farewell(self._inbound.operation, error, relay, self._own_id))
         self._down.abort()
 
@@ -333,8 +227,8 @@ class Exchange:
         plane.deadlines.drop(self)
         if self._heartbeat is not None:
             plane.deadlines.drop(self._heartbeat)
-        if self._pause is not None:
-            self._pause.cancel()
+        if self._inside is not None or self._detour is not None:
+            self._stop_seeking()
         if now is None:
             now = plane.loop.time()
         meter = plane.nowhere if self._attempt is None else self._attempt.destination.meter
@@ -368,6 +262,8 @@ class Exchange:
                 more += replies.engine_lines(destination.link.name, self.attempts)
             if prepared.dropped or prepared.translated:
                 more += replies.told(prepared.dropped, prepared.translated)
+        if self._detour is not None and self._detour.cause is not None:
+            more += replies.fallback_lines(self._detour.stand_ins[-1], self._detour.cause)
         if self._inbound.operation in ANTHROPIC:
             more += replies.REQUEST_ID % self.request_id
         if self._inbound.echo:

@@ -6,11 +6,12 @@ from typing import Final
 from engines.profile import FORWARDED_HEADERS, Operation
 from gateway.errors import BodyTooLarge
 from gateway.proxy.downstream import Inbound
+from gateway.proxy.limits import READ_TIMEOUT, TIMEOUT, read_bound
 from gateway.proxy.plane import Plane
 from gateway.wire.cors import cors_lines
 from gateway.wire.headers import FORWARDED_TO_ENGINE, REQUEST_ID, clean_request_id, forwardable
 
-_ALWAYS: Final = frozenset({REQUEST_ID, b"origin", b"content-encoding"}) | FORWARDED_TO_ENGINE
+_ALWAYS: Final = frozenset({REQUEST_ID, b"origin", b"content-encoding", TIMEOUT, READ_TIMEOUT}) | FORWARDED_TO_ENGINE
 _OF_INTEREST: Final[Mapping[Operation, frozenset[bytes]]] = {
     operation: _ALWAYS | {name.encode() for name in FORWARDED_HEADERS.get(operation, ())} for operation in Operation
 }
@@ -21,6 +22,8 @@ def read_headers(plane: Plane, operation: Operation, headers: Iterable[tuple[byt
     inbound = Inbound(operation)
     of_interest = _OF_INTEREST[operation]
     for name, value in headers:
+        if name in plane.session_headers:
+            inbound.sessions = {**(inbound.sessions or {}), name: value}
         if name not in of_interest:
             continue
         if name == REQUEST_ID:
@@ -29,6 +32,8 @@ def read_headers(plane: Plane, operation: Operation, headers: Iterable[tuple[byt
             inbound.echo = cors_lines(value, plane.origins)
         elif name == b"content-encoding":
             inbound.compressed = value.lower() != b"identity"
+        elif name in (TIMEOUT, READ_TIMEOUT):
+            inbound.bounds = read_bound(inbound.bounds, name, value)
         elif forwardable(value):
             inbound.forward += b"%s: %s\r\n" % (name, value)
     return inbound

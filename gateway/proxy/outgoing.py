@@ -8,8 +8,9 @@ from engines.policy import ParameterRefused, Prepared
 from engines.profile import Operation
 from gateway.balance.lease import Target
 from gateway.errors import ApiError, InvalidRequest, UnsupportedParameter
+from gateway.proxy.links import EngineLink, serves
 from gateway.proxy.paths import PATHS
-from gateway.proxy.plane import TASKS, Asked, EngineLink, serves
+from gateway.proxy.plane import TASKS, Asked
 from gateway.wire.embeddings import TOKEN_INPUT_REFUSED, is_token_input
 from gateway.wire.openai import Call
 from gateway.wire.shape.usage import asking_usage

@@ -7,29 +7,26 @@ wheel of deadlines, ids) is given to it.
 import asyncio
 import os
 import random
-import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from engines.profile import EngineKind, Operation, Profile, Unknown
-from engines.registry import profile
+from engines.profile import Operation, Profile, Unknown
+from gateway.balance.admission import AdmissionSettings
 from gateway.balance.endpoint import Endpoint, Notice
-from gateway.balance.engine import Engine, Resilience
-from gateway.balance.health import HealthSettings
+from gateway.balance.fallback import Cause, Fallbacks
 from gateway.balance.lease import Target
-from gateway.balance.policies.least_requests import LeastRequests
-from gateway.balance.policies.policy import Policy
-from gateway.balance.policies.round_robin import RoundRobin
 from gateway.balance.retry import RetryBudget, RetrySettings
 from gateway.balance.route import Route
 from gateway.logs import Observer
 from gateway.metrics import Meter, Meters
+from gateway.proxy.affinity import Key, key_of, policy_of, session_header
 from gateway.proxy.deadlines import Deadlines
+from gateway.proxy.limits import Limits
+from gateway.proxy.links import EndpointLink, EngineLink, addresses_of, link_engine, serves
+from gateway.proxy.queueing import AdmissionQueue
 from gateway.proxy.replies import engine_lines
-from gateway.proxy.upstream import ConnectionPool
-from gateway.settings.tree import Engine as EngineSettings
 from gateway.settings.tree import Model as ModelSettings
 from gateway.settings.tree import Settings, Timeouts
 from gateway.wire.answer import AnswerNames
@@ -50,8 +47,6 @@ TASKS: Final[Mapping[Operation, str]] = {
 SHAPED: Final = (Operation.CHAT, Operation.COMPLETIONS)
 """Operations whose answers have choices, whole or streamed."""
 
-POLICIES: Final[Mapping[str, Callable[[], Policy]]] = {"least_requests": LeastRequests, "round_robin": RoundRobin}
-
 
 class Ids:
     """Ids that no other gateway process makes: a random prefix and a counter, 24 hexadecimal digits."""
@@ -68,26 +63,6 @@ class Ids:
 
 
 @dataclass(slots=True, eq=False)
-class EndpointLink:
-    """How to talk to one endpoint: its connections, and by operation a request's head up to the parts that vary."""
-
-    endpoint: Endpoint
-    pool: ConnectionPool
-    heads: Mapping[Operation, bytes]
-
-
-@dataclass(slots=True, eq=False)
-class EngineLink:
-    """An engine with what the data path must know of it."""
-
-    engine: Engine
-    profile: Profile
-    timeouts: Timeouts
-    name: bytes
-    embeddings: bool = False
-
-
-@dataclass(slots=True, eq=False)
 class Destination:
     """One of a model's engines, with the count of what it served."""
 
@@ -95,9 +70,7 @@ class Destination:
     meter: Meter
     first_lines: bytes
     """The header lines of an answer that the first attempt brought."""
-    first_token: float
-    total: float
-    """Seconds; see `Timeouts`."""
+    limits: Limits
     shapes: Mapping[Operation, Shape] = field(default_factory=dict)
     """What is done to this engine's answers, for operations whose answers have choices."""
 
@@ -116,12 +89,22 @@ class Asked:
     names: Mapping[Operation, AnswerNames]
     served: Mapping[Operation, frozenset[str]]
     """The engines of ``destinations`` that have an operation."""
+    key: Key | None = None
+    """What finds the key that the route's policy wants; None if it wants none."""
+    queue: AdmissionQueue | None = None
+    """Where requests wait for room; None if nothing limits the model."""
+    fallbacks: Fallbacks = field(default_factory=Fallbacks)
+    stand_ins: Mapping[str, "Asked"] = field(default_factory=dict)
+    """The fallback models, under the name that this one was asked by."""
+    mixed: bool = field(init=False)
+    """Whether some of its engines have operations that others have not."""
+
+    def __post_init__(self) -> None:
+        self.mixed = any(able and len(able) < len(self.destinations) for able in self.served.values())
 
     def strangers(self, operation: Operation) -> tuple[Endpoint, ...]:
         """The endpoints that cannot be asked for an operation, because their engine does not have it."""
         able = self.served[operation]
-        if len(able) == len(self.destinations):
-            return ()
         links = [each.link for name, each in self.destinations.items() if name not in able]
         return tuple(endpoint for link in links for endpoint in link.engine.endpoints)
 
@@ -136,8 +119,8 @@ class Plane:
     meters: Meters
     ids: Ids
     engines: Mapping[str, EngineLink]
-    endpoints: Mapping[Endpoint, EndpointLink]
     asked: Mapping[str, Asked]
+    queues: Mapping[str, AdmissionQueue]
     budget: RetryBudget
     retry: RetrySettings
     observe: Observer | None = None
@@ -145,17 +128,27 @@ class Plane:
     rng: Callable[[], float] = random.random
     nowhere: Meter = field(init=False)
     origins: frozenset[bytes] = field(init=False)
+    session_headers: frozenset[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
         self.nowhere = self.meters.meter("", "")
         self.origins = frozenset(origin.encode() for origin in self.settings.server.cors_origins)
+        headers = map(session_header, self.settings.models.values())
+        self.session_headers = frozenset(header for header in headers if header is not None)
+
+    @property
+    def endpoints(self) -> dict[Endpoint, EndpointLink]:
+        """The endpoints of all engines, as they are now."""
+        return {endpoint: link for engine in self.engines.values() for endpoint, link in engine.endpoints.items()}
 
     def close(self, successor: "Plane | None" = None) -> None:
         """Gives up idle connections, but for those that the successor goes on with; calls in flight keep theirs."""
         kept = {} if successor is None else successor.endpoints
         for endpoint, link in self.endpoints.items():
-            if endpoint not in kept:
+            if successor is None:
                 link.pool.close()
+            elif endpoint not in kept:
+                link.pool.retire()
 
 
 class PlaneSource(Protocol):
@@ -184,19 +177,27 @@ def build_plane(
     breakers, connections.
     """
     engines: dict[str, EngineLink] = {}
-    endpoints: dict[Endpoint, EndpointLink] = {}
+    known = {} if old is None else addresses_of(old.engines.values())
     for name, engine_settings in settings.engines.items():
         if old is not None and old.settings.engines.get(name) == engine_settings:
-            link = old.engines[name]
-            members = {endpoint: old.endpoints[endpoint] for endpoint in link.engine.endpoints}
+            engines[name] = old.engines[name]
         else:
-            link, members = _engine(name, engine_settings, loop, notice)
-        engines[name] = link
-        endpoints.update(members)
+            engines[name] = link_engine(name, engine_settings, loop, notice, known)
+    queues = _queues(settings, loop, meters, {} if old is None else old.queues)
     asked: dict[str, Asked] = {}
     for name, model_settings in settings.models.items():
-        asked.update(_model(name, model_settings, engines, meters, now))
-    retry = RetrySettings(attempts=settings.retry.attempts)
+        asked.update(_model(name, model_settings, engines, meters, now, queues.get(name)))
+    for one in asked.values():
+        models = settings.models[one.route.model].fallbacks
+        one.stand_ins = {model: replace(asked[model], name=one.name, names=one.names) for model in models}
+    for one in asked.values():
+        for stand_in in one.stand_ins.values():
+            stand_in.fallbacks, stand_in.stand_ins = one.fallbacks, one.stand_ins
+    for name, link in engines.items():
+        _attach(link, [one for one in asked.values() if name in one.destinations])
+    retry = RetrySettings(
+        attempts=settings.retry.attempts, share=settings.retry.budget, on_timeout=settings.retry.on_timeout
+    )
     return Plane(
         loop,
         settings,
@@ -204,64 +205,54 @@ def build_plane(
         meters,
         ids or Ids(),
         engines,
-        endpoints,
         asked,
-        RetryBudget(retry, loop.time()) if old is None else old.budget,
+        queues,
+        RetryBudget(retry, loop.time()) if old is None or old.retry != retry else old.budget,
         retry,
         observe,
     )
 
 
-def _engine(
-    name: str, settings: EngineSettings, loop: asyncio.AbstractEventLoop, notice: Notice | None
-) -> tuple[EngineLink, dict[Endpoint, EndpointLink]]:
-    kind = profile(settings.kind)
-    members = [Endpoint(url, max_in_flight=settings.max_in_flight) for url in settings.urls]
-    judged = Resilience(health=HealthSettings(interval=settings.health.interval))
-    engine = Engine(name, settings.kind, members, resilience=judged, notice=notice or (lambda _: None))
-    key = settings.api_key.get_secret_value() if settings.api_key is not None else ""
-    links = {
-        endpoint: EndpointLink(
-            endpoint,
-            ConnectionPool(
-                loop,
-                (endpoint.host, endpoint.port),
-                tls=ssl.create_default_context() if endpoint.tls else None,
-                connect_timeout=settings.timeouts.connect,
-                keep_alive=kind.keep_alive,
-            ),
-            {operation: _head(endpoint, path, key) for operation, path in kind.paths.items()},
-        )
-        for endpoint in members
-    }
-    return EngineLink(engine, kind, settings.timeouts, name.encode(), settings.embeddings), links
+def _attach(link: EngineLink, served: Sequence[Asked]) -> None:
+    """Lets an engine know who is interested in it."""
+    link.queues = tuple({one.queue: None for one in served if one.queue is not None})
+    link.wants_load = any(one.route.policy.uses_load for one in served)
 
 
-def _head(endpoint: Endpoint, path: bytes, key: str) -> bytes:
-    """A request's head, without the id, the forwarded lines, and the length. ``%`` is doubled for the later filling."""
-    authorization = f"authorization: Bearer {key}\r\n" if key else ""
-    head = (
-        f"POST {endpoint.base_path}{path.decode()} HTTP/1.1\r\n"
-        f"host: {endpoint.authority}\r\n"
-        "content-type: application/json\r\n"
-        "accept-encoding: identity\r\n"
-        f"{authorization}"
-    )
-    return head.replace("%", "%%").encode() + b"x-request-id: %s\r\n%scontent-length: %d\r\n\r\n"
+def _queues(
+    settings: Settings, loop: asyncio.AbstractEventLoop, meters: Meters, old: Mapping[str, AdmissionQueue]
+) -> dict[str, AdmissionQueue]:
+    """A queue for every model that has a limit, its own or its engines'. Who is in a queue stays there."""
+    admission = AdmissionSettings(queue=settings.admission.queue, wait=settings.admission.wait)
+    queues: dict[str, AdmissionQueue] = {}
+    for name, model in settings.models.items():
+        limited = [t.engine for t in model.targets_of(name) if settings.engines[t.engine].max_in_flight is not None]
+        if model.max_in_flight is None and not limited:
+            continue
+        if name in old:
+            queues[name] = old[name]
+            queues[name].adjust(admission, model.max_in_flight)
+        else:
+            queues[name] = AdmissionQueue(loop, admission, model.max_in_flight, meters.queue(name))
+    return queues
 
 
 def _model(
-    name: str, settings: ModelSettings, engines: Mapping[str, EngineLink], meters: Meters, now: int
+    name: str,
+    settings: ModelSettings,
+    engines: Mapping[str, EngineLink],
+    meters: Meters,
+    now: int,
+    queue: AdmissionQueue | None,
 ) -> Iterable[tuple[str, Asked]]:
     targets = [Target(engines[t.engine].engine, t.model or name, t.weight) for t in settings.targets_of(name)]
-    route = Route(name, targets, POLICIES[settings.policy](), task=settings.task, created=now)
+    route = Route(name, targets, policy_of(settings), task=settings.task, created=now)
     destinations = {
         target.engine.name: Destination(
             engines[target.engine.name],
             meters.meter(name, target.engine.name),
             engine_lines(target.engine.name.encode(), 1),
-            engines[target.engine.name].timeouts.first_token,
-            engines[target.engine.name].timeouts.total,
+            _limits(engines[target.engine.name].timeouts, settings),
             _shapes(engines[target.engine.name].profile, settings),
         )
         for target in targets
@@ -270,6 +261,7 @@ def _model(
         operation: frozenset(engine for engine, each in destinations.items() if serves(each.link, operation))
         for operation in Operation
     }
+    causes = frozenset(Cause(cause) for cause in settings.fallback_on)
     for asked in (name, *settings.aliases):
         names = {operation: AnswerNames(operation, asked) for operation in Operation}
         yield (
@@ -284,17 +276,18 @@ def _model(
                 meters.meter(name, ""),
                 names,
                 served,
+                key_of(settings),
+                queue,
+                Fallbacks(settings.fallbacks, causes),
             ),
         )
+
+
+def _limits(engine: Timeouts, model: ModelSettings) -> Limits:
+    own = model.timeouts
+    return Limits(own.first_token or engine.first_token, own.idle or engine.idle, own.total or engine.total)
 
 
 def _shapes(kind: Profile, settings: ModelSettings) -> Mapping[Operation, Shape]:
     extras, reasoning = Extras(settings.extras), ReasoningField(settings.reasoning.field)
     return {operation: Shape(operation, kind.answers, extras, reasoning) for operation in SHAPED}
-
-
-def serves(link: EngineLink, operation: Operation) -> bool:
-    """Whether the engine has the operation at all. Embeddings: vLLM only, and Triton engines declared so."""
-    if operation not in link.profile.paths:
-        return False
-    return operation is not Operation.EMBEDDINGS or link.profile.kind is EngineKind.VLLM or link.embeddings

@@ -22,6 +22,7 @@ REQUEST_ID: Final = b"request-id: %s\r\n"
 """Where Anthropic's SDKs look for the id."""
 
 _NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_NOT_IN_A_NAME: Final = re.compile(r"[^!-~]")
 _NAME_LIMIT: Final = 64
 _NAMES_LIMIT: Final = 32
 
@@ -62,6 +63,14 @@ def _listed(names: Sequence[str]) -> bytes:
     if len(names) > _NAMES_LIMIT:
         shown.append("...")
     return ", ".join(shown).encode()
+
+
+def fallback_lines(model: str, cause: str) -> bytes:
+    """Which other model answered, and why."""
+    return b"x-turnout-fallback: %s\r\nx-turnout-fallback-reason: %s\r\n" % (
+        _NOT_IN_A_NAME.sub("?", model).encode(),
+        cause.encode(),
+    )
 
 
 def error_lines(error: ApiError) -> bytes:

@@ -86,6 +86,13 @@ def unavailable(nobody: Unavailable, model: str) -> ApiError:
     )
 
 
+def shed(model: str, retry_after: float, *, own_limit: bool) -> ApiError:
+    """What the client is told when there was no room for its request; ``own_limit``: the model's, not its replicas'."""
+    kind = TooManyRequests if own_limit else OverloadedError
+    what = f"'{model}' already serves as many requests as it may" if own_limit else f"'{model}' has no free replica"
+    return kind(f"{what}. Please try again later.", retry_after=retry_after, should_retry=True)
+
+
 def unreachable(model: str) -> ApiError:
     """What the client is told when the last endpoint left did not take a connection."""
     return EngineUnavailable(

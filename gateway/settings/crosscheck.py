@@ -46,7 +46,26 @@ def crosscheck(tree: Mapping[str, object]) -> Iterator[Finding]:
     models = _mapping(tree.get("models"))
     for name, model in models.items():
         yield from _model(name, _mapping(model), known)
+        yield from _fallbacks(name, _mapping(model), models)
     yield from _names(models)
+
+
+def _fallbacks(name: str, model: Mapping[str, object], models: Mapping[str, object]) -> Iterator[Finding]:
+    for index, other in enumerate(_items(model.get("fallbacks"))):
+        here: Path = ("models", name, "fallbacks", index)
+        if not isinstance(other, str):
+            continue
+        if other == name:
+            yield Finding(here, "a model cannot stand in for itself", "leave it out")
+        elif other not in models:
+            close = did_you_mean(other, models)
+            yield Finding(here, "no model has this name", close or f"models: {', '.join(models)}", value_as=': "{}"')
+        elif _task(models[other]) != _task(model):
+            yield Finding(here, f"{other} is for another task", "choose a model with the same task")
+
+
+def _task(model: object) -> object:
+    return _mapping(model).get("task") or "chat"
 
 
 def _engine(name: str, engine: Mapping[str, object]) -> Iterator[Finding]:

@@ -13,8 +13,10 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from engines.profile import EngineKind, Unknown
 from gateway.settings.problems import ConfigErrors, Problem, did_you_mean
 from gateway.settings.values import (
+    AtLeastOne,
     Duration,
     EngineUrls,
+    HeaderName,
     Name,
     Origin,
     PathText,
@@ -24,11 +26,14 @@ from gateway.settings.values import (
     PositiveSize,
     RefusedValueError,
     Secret,
+    Share,
     TcpPort,
+    WholeNumber,
     engine_url,
 )
 
-Policy = Literal["round_robin", "least_requests"]
+Policy = Literal["round_robin", "weighted", "least_requests", "power_of_two", "prefix_affinity", "session_affinity"]
+FallbackCause = Literal["overload", "engine_loss", "context_length"]
 Task = Literal["chat", "embedding", "rerank"]
 
 
@@ -89,6 +94,14 @@ class Timeouts(Section):
     total: PositiveDuration = Field(default=900.0, description="from the request to the end of the answer")
 
 
+class ModelTimeouts(Section):
+    """What a model needs other than its engines' timeouts say, in seconds."""
+
+    first_token: PositiveDuration | None = Field(default=None, description="see engines.*.timeouts", examples=["5m"])
+    idle: PositiveDuration | None = Field(default=None, description="see engines.*.timeouts", examples=["2m"])
+    total: PositiveDuration | None = Field(default=None, description="see engines.*.timeouts", examples=["1h"])
+
+
 class Health(Section):
     """How an engine's endpoints are checked while nobody asks."""
 
@@ -130,6 +143,20 @@ class Reasoning(Section):
     )
 
 
+class Affinity(Section):
+    """What keeps requests together under an affinity policy."""
+
+    by: tuple[Literal["header", "prompt_cache_key", "user"], ...] = Field(
+        default=("header", "prompt_cache_key", "user"),
+        description="session_affinity: where the key is looked for; the first that a request has counts",
+        examples=["[header, user]"],
+    )
+    header: HeaderName = Field(default="x-session-id", description="session_affinity: the name of the header")
+    factor: AtLeastOne = Field(
+        default=1.25, description="prefix_affinity: most load of a replica, as a multiple of the mean; at least 1"
+    )
+
+
 class Model(Section):
     """A name that applications ask for."""
 
@@ -140,6 +167,17 @@ class Model(Section):
     )
     aliases: tuple[Name, ...] = Field(default=(), description="further names for it", examples=["[gpt-4o-mini]"])
     policy: Policy = Field(default="least_requests", description="which replica is next")
+    affinity: Affinity = Affinity()
+    max_in_flight: PositiveNumber | None = Field(
+        default=None, description="requests at once over all replicas; default: unlimited"
+    )
+    timeouts: ModelTimeouts = ModelTimeouts()
+    fallbacks: tuple[Name, ...] = Field(
+        default=(), description="models that stand in, the first that can", examples=["[small-model]"]
+    )
+    fallback_on: tuple[FallbackCause, ...] = Field(
+        default=("overload", "engine_loss"), description="what a fallback model stands in for"
+    )
     task: Task = Field(default="chat", description="what the model does")
     reasoning: Reasoning = Reasoning()
     extras: Literal["keep", "strip"] = Field(
@@ -162,6 +200,17 @@ class Retry(Section):
     """When a request is tried again elsewhere, before the client has seen a byte of an answer."""
 
     attempts: PositiveNumber = Field(default=3, description="tries per request, the first included")
+    budget: Share = Field(default=0.2, description="retries as a share of recent requests", examples=["20%"])
+    on_timeout: bool = Field(
+        default=False, description="also try again when the first token is late", examples=["false"]
+    )
+
+
+class Admission(Section):
+    """Who waits when everything that may serve a model is at its limit."""
+
+    queue: WholeNumber = Field(default=512, description="requests that may wait, per model; 0: none")
+    wait: PositiveDuration = Field(default=10.0, description="seconds that a request waits at most")
 
 
 class Settings(BaseSettings):
@@ -181,6 +230,7 @@ class Settings(BaseSettings):
         default={}, description="what applications ask for", examples=["{chat: {engine: qwen}}"]
     )
     retry: Retry = Retry()
+    admission: Admission = Admission()
 
     @classmethod
     def settings_customise_sources(

@@ -10,6 +10,7 @@ from typing import Final
 
 DURATION_HELP: Final = "a duration such as 500ms, 10s, 15m or 1h (a bare number means seconds)"
 SIZE_HELP: Final = "a size such as 64MiB, 1GB or a whole number of bytes"
+SHARE_HELP: Final = "a share from 0% to 100%, such as 20%"
 COUNT_HELP: Final = "a count such as 600, 200k or 1M"
 
 _NUMBER: Final = r"[0-9]{1,18}(?:\.[0-9]{1,9})?"
@@ -51,6 +52,18 @@ def parse_size(value: object) -> int:
 def parse_count(value: object) -> int:
     """A whole number, from `200k`, `1M`, `1.5M` or a bare number; never negative."""
     return _amount(value, _COUNTS, COUNT_HELP)
+
+
+def parse_share(value: object) -> float:
+    """A part of the whole from 0 to 1, written as `20%` or `0.2`."""
+    text = str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    match = re.fullmatch(rf"({_NUMBER})\s*(%?)", text)
+    if match is None:
+        raise ValueError(SHARE_HELP)
+    share = float(match[1]) / (100.0 if match[2] else 1.0)
+    if share > 1:
+        raise ValueError(SHARE_HELP)
+    return share
 
 
 def _duration_text(text: str) -> float:

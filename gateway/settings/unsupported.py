@@ -29,26 +29,13 @@ class NotYet:
 NOT_YET: Final[tuple[NotYet, ...]] = (
     NotYet("keys", "API keys for clients"),
     NotYet("limits", "rate limits"),
-    NotYet("admission", "a queue for requests"),
     NotYet("state", "state shared through Redis"),
     NotYet("admin", "the admin API"),
     NotYet("engines.*.parser", "tool parsers"),
     NotYet("engines.*.launch", "launch settings"),
-    NotYet(
-        "engines.*.urls.*", "URLs that resolve to several addresses", values=r"dns\+.*", instead="list every address"
-    ),
     NotYet("models.*.tools", "tool-call formats"),
     NotYet("models.*.reasoning.format", "reasoning formats"),
-    NotYet("models.*.fallbacks", "fallback models"),
     NotYet("models.*.shadow", "shadow traffic"),
-    NotYet(
-        "models.*.policy",
-        "this policy",
-        values="power_of_two|prefix_affinity|session_affinity|weighted",
-        instead="use least_requests or round_robin for now",
-    ),
-    NotYet("retry.budget", "a retry budget"),
-    NotYet("retry.on_timeout", "retries after a timeout"),
 )
 
 

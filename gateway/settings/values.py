@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from gateway.settings.secrets import read_secret
-from gateway.settings.units import parse_duration, parse_size
+from gateway.settings.units import parse_duration, parse_share, parse_size
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
+MANY_ADDRESSES: Final = "dns+"
 _URL_EXAMPLE: Final = "such as http://127.0.0.1:8000"
 
 
@@ -52,6 +53,27 @@ def _number_above_zero(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0:
         return float(value)
     raise RefusedValueError("expected a number above 0")
+
+
+def _factor(value: object) -> float:
+    factor = _number_above_zero(value)
+    if factor < 1:
+        raise RefusedValueError("expected a number of at least 1")
+    return factor
+
+
+def _share(value: object) -> float:
+    try:
+        return parse_share(value)
+    except ValueError as error:
+        raise RefusedValueError(f"expected {error}") from None
+
+
+def _header_name(value: object) -> str:
+    text = _text(value)
+    if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", text):
+        raise RefusedValueError("expected the name of a header, such as x-session-id")
+    return text.lower()
 
 
 def _as_float(text: str) -> float | None:
@@ -119,12 +141,18 @@ def _origin(value: object) -> str:
 
 
 def engine_url(value: object) -> str:
-    """A base address without a slash at its end.
+    """A base address without a slash at its end; with `dns+` before it, all addresses that its host's name has.
 
     Raises:
         RefusedValueError: not http(s), no host, a bad port, credentials, a query, or the /v1 that the gateway adds.
     """
     text = _text(value)
+    if text.startswith(MANY_ADDRESSES):
+        return MANY_ADDRESSES + _http_url(text.removeprefix(MANY_ADDRESSES))
+    return _http_url(text)
+
+
+def _http_url(text: str) -> str:
     if not re.match(r"https?://", text):
         raise RefusedValueError(f"expected a URL with http:// or https://, {_URL_EXAMPLE}")
     try:
@@ -169,6 +197,9 @@ WholeNumber = Annotated[int, _whole_from(0)]
 PositiveNumber = Annotated[int, _whole_from(1)]
 TcpPort = Annotated[int, _whole_from(0, 65535)]
 PositiveFloat = Annotated[float, BeforeValidator(_number_above_zero)]
+AtLeastOne = Annotated[float, BeforeValidator(_factor)]
+Share = Annotated[float, BeforeValidator(_share)]
+HeaderName = Annotated[str, BeforeValidator(_header_name)]
 Duration = Annotated[float, BeforeValidator(_duration)]
 PositiveDuration = Annotated[float, BeforeValidator(_duration_above_zero)]
 PositiveSize = Annotated[int, BeforeValidator(_size_above_zero)]

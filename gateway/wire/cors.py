@@ -17,6 +17,8 @@ EXPOSED_HEADERS: Final = (
     "x-turnout-attempts",
     "x-turnout-dropped",
     "x-turnout-translated",
+    "x-turnout-fallback",
+    "x-turnout-fallback-reason",
 )
 """What a script in a browser may read of an answer."""
 

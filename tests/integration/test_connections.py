@@ -244,7 +244,8 @@ async def test_replicas_take_turns(gateway: Gateway, engine: ScriptedEngine, oth
 async def test_a_full_replica_is_left_alone_and_a_full_engine_says_so(
     gateway: Gateway, engine: ScriptedEngine, other: ScriptedEngine
 ) -> None:
-    settings = one_engine(engine, max_in_flight=1)
+    """Where nobody may wait for room."""
+    settings = one_engine(engine, max_in_flight=1) | {"admission": {"queue": 0}}
     settings["engines"]["e"]["urls"].append(other.url)
     serving = await gateway(settings)
     gate = asyncio.Event()

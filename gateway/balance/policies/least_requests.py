@@ -21,6 +21,7 @@ class LeastRequests:
     """
 
     sticky_target: ClassVar[bool] = False
+    uses_load: ClassVar[bool] = True
 
     def picker(self) -> Pick:
         """Start with the first endpoint."""

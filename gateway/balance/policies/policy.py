@@ -18,6 +18,9 @@ class Policy(Protocol):
     sticky_target: ClassVar[bool]
     """Whether a key must also stay with one target of the route (chosen by hash), or targets follow their weights."""
 
+    uses_load: ClassVar[bool]
+    """Whether it looks at `Endpoint.extra`, so that engines must be asked for their load."""
+
     def picker(self) -> Pick:
         """Return a new chooser with its own state, for one target of one route."""
         ...

@@ -18,6 +18,7 @@ class PowerOfTwo:
     """
 
     sticky_target: ClassVar[bool] = False
+    uses_load: ClassVar[bool] = True
 
     def picker(self) -> Pick:
         """There is nothing to keep."""

@@ -39,6 +39,7 @@ class PrefixAffinity:
     """
 
     sticky_target: ClassVar[bool] = False
+    uses_load: ClassVar[bool] = True
 
     factor: float = 1.25
     entries: int = 20_000

@@ -16,6 +16,7 @@ class RoundRobin:
     """
 
     sticky_target: ClassVar[bool] = False
+    uses_load: ClassVar[bool] = False
 
     def picker(self) -> Pick:
         """Start a new round at the first endpoint."""

@@ -22,6 +22,7 @@ class SessionAffinity:
     """
 
     sticky_target: ClassVar[bool] = True
+    uses_load: ClassVar[bool] = False
 
     def picker(self) -> Pick:
         """Only requests without a key need state."""

@@ -18,6 +18,7 @@ class Weighted:
     """
 
     sticky_target: ClassVar[bool] = False
+    uses_load: ClassVar[bool] = False
 
     def picker(self) -> Pick:
         """Start with nobody owed anything."""

@@ -58,6 +58,8 @@ ENGINES = "engines: {qwen: {kind: vllm, urls: [http://h:1]}, llama: {kind: trtll
             "server: {cors_origins: [https://a/b]}",
             "1:25: server.cors_origins[0]: expected an origin such as https://chat.example.org, or * (scheme, host and",
         ),
+        ("retry: {budget: 120%}", '1:17: retry.budget: expected a share from 0% to 100%, such as 20%, not "120%"'),
+        ("admission: {queue: -1}", '1:20: admission.queue: expected a whole number of at least 0, not "-1"'),
         ("retry: {attempts: 0}", '1:19: retry.attempts: expected a whole number of at least 1, not "0"'),
     ],
 )
@@ -164,11 +166,34 @@ def test_an_engine_has_a_name_that_fits_into_a_header(wrong: Wrong) -> None:
         ),
         (
             "{engine: qwen, policy: fastest}",
-            '3:29: models.m.policy: expected one of round_robin, least_requests, not "fastest"',
+            "3:29: models.m.policy: expected one of round_robin, weighted, least_requests, power_of_two, prefix_affinity",
         ),
         (
             "{engine: qwen, task: embeddings}",
             '3:27: models.m.task: expected one of chat, embedding, rerank, not "embeddings" (did you mean "embedding"?)',
+        ),
+        ("{engine: qwen, fallbacks: [m]}", "3:33: models.m.fallbacks[0]: a model cannot stand in for itself"),
+        ("{engine: qwen, fallbacks: [n, o]}", '3:36: models.m.fallbacks[1]: no model has this name: "o" (models: m, n)'),
+        (
+            "{engine: qwen, fallback_on: [overlode]}",
+            '3:35: models.m.fallback_on[0]: expected one of overload, engine_loss, context_length, not "overlode" (did',
+        ),
+        ("{engine: qwen, task: embedding, fallbacks: [n]}", "3:50: models.m.fallbacks[0]: n is for another task"),
+        (
+            "{engine: qwen, affinity: {factor: 0.5}}",
+            '3:40: models.m.affinity.factor: expected a number of at least 1, not "0.5"',
+        ),
+        (
+            "{engine: qwen, affinity: {header: 'x y'}}",
+            "3:40: models.m.affinity.header: expected the name of a header, such as x-session-id",
+        ),
+        (
+            "{engine: qwen, affinity: {by: [cookie]}}",
+            '3:37: models.m.affinity.by[0]: expected one of header, prompt_cache_key, user, not "cookie"',
+        ),
+        (
+            "{engine: qwen, timeouts: {connect: 1s}}",
+            "3:32: models.m.timeouts.connect: unknown key (it belongs at engines.NAME.timeouts.connect)",
         ),
         ("{engine: qwen, aliases: [m]}", "3:31: models.m.aliases[0]: an alias equal to the model's own name"),
         ("{engine: qwen, aliases: [n]}", '3:31: models.m.aliases[0]: a model already has this name: "n" (choose'),
@@ -194,16 +219,11 @@ def test_an_alias_may_belong_to_one_model_only(wrong: Wrong) -> None:
     [
         ("keys: [{name: a}]", "1:1: keys: not supported yet: API keys for clients (leave it out for now)"),
         ("limits: {rpm: 1}", "1:1: limits: not supported yet"),
-        ("admission: {queue: 1}", "1:1: admission: not supported yet"),
         ("state: {redis: x}", "1:1: state: not supported yet"),
         ("admin: {token: x}", "1:1: admin: not supported yet"),
-        ("retry: {budget: 20%}", "1:9: retry.budget: not supported yet"),
-        ("retry: {on_timeout: true}", "1:9: retry.on_timeout: not supported yet"),
         ("models: {m: {engine: qwen, tools: {}}}", "1:28: models.m.tools: not supported yet"),
         ("models: {m: {engine: qwen, reasoning: {format: x}}}", "1:40: models.m.reasoning.format: not supported yet"),
-        ("models: {m: {engine: qwen, fallbacks: [x]}}", "1:28: models.m.fallbacks: not supported yet"),
         ("models: {m: {engine: qwen, shadow: {}}}", "1:28: models.m.shadow: not supported yet"),
-        ("models: {m: {engine: qwen, policy: weighted}}", "1:36: models.m.policy: not supported yet: this policy"),
     ],
 )
 def test_what_this_version_does_not_do_is_refused(text: str, problem: str, wrong: Wrong) -> None:
@@ -237,10 +257,10 @@ def test_embeddings_on_triton_are_declared(wrong: Wrong) -> None:
     )
 
 
-def test_a_url_for_several_addresses_is_refused(wrong: Wrong) -> None:
-    found = wrong("engines: {q: {kind: vllm, urls: [http://h:1, dns+http://h:1]}}")
+def test_a_url_for_several_addresses_is_checked_like_any_other(wrong: Wrong) -> None:
+    found = wrong("engines: {q: {kind: vllm, urls: [http://h:1, dns+http://h:1/v1]}}")
     assert len(found) == 1
-    assert found[0].startswith("turnout.yaml:1:46: engines.q.urls[1]: not supported yet: URLs that resolve to several")
+    assert found[0].startswith("turnout.yaml:1:46: engines.q.urls[1]: a base URL ends before /v1, which is added to it")
 
 
 def test_everything_is_reported_at_once_in_the_order_of_the_file(wrong: Wrong) -> None:
@@ -258,7 +278,7 @@ def test_everything_is_reported_at_once_in_the_order_of_the_file(wrong: Wrong) -
         models:
           chat: {engine: qwn, aliases: [gpt]}
           other: {engine: qwen, aliases: [gpt, 1]}
-          none: {policy: weighted}
+          none: {policy: fastest}
         keys: []
         """,
         {"TURNOUT_SERVER__PORT": "x"},

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.settings.units import COUNT_HELP, DURATION_HELP, SIZE_HELP, parse_count, parse_duration, parse_size
+from gateway.settings.units import (
+    COUNT_HELP,
+    DURATION_HELP,
+    SHARE_HELP,
+    SIZE_HELP,
+    parse_count,
+    parse_duration,
+    parse_share,
+    parse_size,
+)
 
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -95,3 +104,14 @@ def test_any_text_is_either_read_or_refused_without_being_quoted(text: str) -> N
         except ValueError as error:
             outcome = str(error)
         assert outcome == "True" or outcome in (DURATION_HELP, SIZE_HELP, COUNT_HELP)
+
+
+@pytest.mark.parametrize(("text", "share"), [("20%", 0.2), ("0.2", 0.2), (0.2, 0.2), (1, 1), ("100 %", 1), ("0%", 0)])
+def test_a_share_is_a_part_of_the_whole(text: object, share: float) -> None:
+    assert parse_share(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["101%", "1.5", "-1%", "", "%", "a lot", True, None, [20]])
+def test_what_is_no_share_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match=SHARE_HELP):
+        parse_share(text)
