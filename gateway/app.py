@@ -21,6 +21,7 @@ from gateway.api.errors import internal_error
 from gateway.background.discovery import Discovery
 from gateway.background.fetch import Fetch
 from gateway.background.prober import Prober
+from gateway.background.resolver import Resolver
 from gateway.balance.endpoint import StateChange
 from gateway.balance.engine import SERVING
 from gateway.errors import ApiError
@@ -30,6 +31,7 @@ from gateway.proxy.asgi import carry
 from gateway.proxy.deadlines import Deadlines
 from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Ids, Plane, build_plane
+from gateway.proxy.reactions import Reactions
 from gateway.proxy.verdicts import going_away
 from gateway.settings.tree import Settings
 from gateway.wire.headers import REQUEST_ID, clean_request_id
@@ -61,6 +63,9 @@ class Gateway:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = []
+                resolver = Resolver(lambda: self.plane)
+                await resolver.look()
+                tasks.append(group.create_task(resolver.run()))
                 if self.settings.discovers_models:
                     discovery = Discovery(self.settings, lambda: self.plane, self.apply, fetch)
                     await discovery.first_look()
@@ -86,7 +91,7 @@ class Gateway:
             self.meters,
             deadlines=self.deadlines,
             ids=self.ids,
-            notice=log_change,
+            notice=Reactions(loop, self.deadlines, self.meters, log_change),
             observe=access_log() if settings.server.access_log else None,
             old=old,
             now=int(time.time()),

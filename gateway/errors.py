@@ -96,6 +96,22 @@ class MethodNotAllowed(InvalidRequest):
     code = "method_not_allowed"
 
 
+class AuthenticationFailed(ApiError):
+    """Nobody knows who asks."""
+
+    status = 401
+    type = "authentication_error"
+    code = "invalid_api_key"
+
+
+class PermissionDenied(ApiError):
+    """Who asks may not have this."""
+
+    status = 403
+    type = "permission_error"
+    code = "permission_denied"
+
+
 class ModelNotFound(ApiError):
     """No such model is configured, or its engine does not have it."""
 

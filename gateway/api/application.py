@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from engines.profile import Operation
-from gateway.api import errors, models, openapi, ops, status
+from gateway.api import admin, errors, models, openapi, ops, status
 from gateway.api.view import View
 from gateway.proxy.asgi import carry
 from gateway.proxy.paths import FORWARDED
@@ -48,7 +48,7 @@ def build_api(
         redirect_slashes=False,
     )
     errors.install(app)
-    for part in (models, ops, status):
+    for part in (models, ops, status, admin):
         app.include_router(part.router(view))
     app.include_router(_document_route(app))
     for path, operation in FORWARDED.items():

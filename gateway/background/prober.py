@@ -8,10 +8,12 @@ import structlog
 
 from engines.probes import Answer, parse_build, parse_models
 from engines.profile import Health
+from engines.prometheus import read_load
 from engines.registry import profile
 from gateway.background.fetch import Fetch, NoAnswer
 from gateway.balance import evidence
 from gateway.balance.endpoint import Endpoint
+from gateway.balance.load import LoadReport
 from gateway.proxy.links import EngineLink
 from gateway.proxy.plane import Plane
 
@@ -67,7 +69,11 @@ class Prober:
     async def _visit(self, plane: Plane, name: str, link: EngineLink, endpoint: Endpoint) -> None:
         try:
             key = engine_key(plane, name)
-            if await self.check(plane, name, link, endpoint) and self._wants_look(plane, endpoint):
+            if not await self.check(plane, name, link, endpoint):
+                return
+            if link.wants_load and len(link.engine.endpoints) > 1:
+                await self.read_load(link, endpoint, key)
+            if self._wants_look(plane, endpoint):
                 await self._look(plane, name, link, endpoint, key)
         finally:
             self._asking.discard(endpoint)
@@ -96,6 +102,18 @@ class Prober:
                 assert_never(health)
         evidence.check_failed(link.engine, endpoint, reason, now)
         return False
+
+    async def read_load(self, link: EngineLink, endpoint: Endpoint, key: str) -> None:
+        """Asks the engine for its metrics. Where they cannot be had, our own requests are all that is known."""
+        answer = await self._fetch.get(endpoint, link.profile.metrics_path, key)
+        if not isinstance(answer, Answer) or answer.status != 200:
+            return
+        load = read_load(link.profile.kind, answer.body)
+        if load.running is None and load.waiting is None:
+            return
+        now = link.loop.time()
+        report = LoadReport(load.running or 0.0, load.waiting or 0.0, load.kv_use or 0.0, endpoint.in_flight, now)
+        evidence.report_load(link.engine, endpoint, report, now)
 
     def _wants_look(self, plane: Plane, endpoint: Endpoint) -> bool:
         last = self._looked_at.get(endpoint)

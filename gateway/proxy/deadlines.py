@@ -39,6 +39,10 @@ class Deadlines:
     def __len__(self) -> int:
         return sum(map(len, self._buckets.values()))
 
+    def entries(self) -> list[Timed]:
+        """Everybody who waits."""
+        return [entry for bucket in self._buckets.values() for entry in bucket]
+
     def put(self, entry: Timed, deadline: float) -> None:
         """Has ``entry.on_deadline`` called at ``deadline`` (loop time) or up to a tick later; one deadline each."""
         if entry.bucket >= 0:

@@ -213,6 +213,16 @@ class Admission(Section):
     wait: PositiveDuration = Field(default=10.0, description="seconds that a request waits at most")
 
 
+class Admin(Section):
+    """Who may look at the inside and change it."""
+
+    token: Secret | None = Field(
+        default=None,
+        description="asked for at /admin; default: none, and only this machine is let in",
+        examples=["${TURNOUT_ADMIN_TOKEN}"],
+    )
+
+
 class Settings(BaseSettings):
     """The whole configuration; immutable.
 
@@ -231,6 +241,7 @@ class Settings(BaseSettings):
     )
     retry: Retry = Retry()
     admission: Admission = Admission()
+    admin: Admin = Admin()
 
     @classmethod
     def settings_customise_sources(

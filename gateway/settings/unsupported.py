@@ -30,7 +30,6 @@ NOT_YET: Final[tuple[NotYet, ...]] = (
     NotYet("keys", "API keys for clients"),
     NotYet("limits", "rate limits"),
     NotYet("state", "state shared through Redis"),
-    NotYet("admin", "the admin API"),
     NotYet("engines.*.parser", "tool parsers"),
     NotYet("engines.*.launch", "launch settings"),
     NotYet("models.*.tools", "tool-call formats"),

@@ -226,6 +226,9 @@ async def test_the_openapi_document_describes_every_path(client: httpx2.AsyncCli
         "/healthz",
         "/readyz",
         "/metrics",
+        "/admin/engines",
+        "/admin/engines/{name}/drain",
+        "/admin/engines/{name}/undrain",
     }
     for path in PATHS.values():
         described = document["paths"][path]["post"]

@@ -1,0 +1,131 @@
+"""What operators may look at and change: the engines with their endpoints, and which of those get requests.
+
+With a token (`admin.token`) it is asked for; without one, only clients on this machine are let in, and no web pages: a
+browser on this machine sends requests for any page.
+"""
+
+import hmac
+from ipaddress import ip_address
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Body, Depends, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway.api.view import View
+from gateway.errors import ApiError, AuthenticationFailed, ModelNotFound, PermissionDenied
+from gateway.proxy.links import EngineLink
+
+LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class EndpointStatus(BaseModel):
+    """One replica. `reason` says why it is in its state, where that is not plain."""
+
+    url: str
+    state: str
+    reason: str
+    in_flight: int
+
+
+class EngineStatus(BaseModel):
+    """One engine of the configuration."""
+
+    name: str
+    kind: str
+    version: str | None
+    endpoints: list[EndpointStatus]
+
+
+class Which(BaseModel):
+    """Which endpoints are meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: str | None = Field(default=None, description="an endpoint's address as GET /admin/engines gives it; none: all")
+
+
+class EngineNotFound(ModelNotFound):
+    """No such engine, or no such endpoint of it."""
+
+    code = "engine_not_found"
+
+
+def status_of(link: EngineLink) -> EngineStatus:
+    """What is known of an engine now, those endpoints included that have left and still finish requests."""
+    leaving = [endpoint for endpoint in link.endpoints if endpoint not in link.engine.endpoints and endpoint.in_flight]
+    return EngineStatus(
+        name=link.engine.name,
+        kind=link.engine.kind.value,
+        version=link.engine.version,
+        endpoints=[
+            EndpointStatus(url=one.url, state=one.state.value, reason=one.reason, in_flight=one.in_flight)
+            for one in (*link.engine.endpoints, *leaving)
+        ],
+    )
+
+
+def router(view: View) -> APIRouter:
+    """The routes."""
+
+    async def only_operators(request: Request) -> None:
+        refusal = _refusal(view, request)
+        if refusal is not None:
+            raise refusal
+
+    routes = APIRouter(prefix="/admin", tags=["admin"], dependencies=[Depends(only_operators)])
+
+    async def list_engines() -> list[EngineStatus]:
+        """Gives every engine with the state of its endpoints."""
+        return [status_of(link) for link in view.plane.engines.values()]
+
+    async def drain(name: str, which: Annotated[Which | None, Body()] = None) -> EngineStatus:
+        """Gives no more requests to an endpoint, or to all of the engine; what runs goes on."""
+        return _change(view, name, None if which is None else which.url, drained=True)
+
+    async def undrain(name: str, which: Annotated[Which | None, Body()] = None) -> EngineStatus:
+        """Takes an endpoint, or all of the engine, back into service."""
+        return _change(view, name, None if which is None else which.url, drained=False)
+
+    routes.add_api_route("/engines", list_engines, methods=["GET"], operation_id="list_engines")
+    routes.add_api_route("/engines/{name}/drain", drain, methods=["POST"], operation_id="drain_engine")
+    routes.add_api_route("/engines/{name}/undrain", undrain, methods=["POST"], operation_id="undrain_engine")
+    return routes
+
+
+def _change(view: View, name: str, url: str | None, *, drained: bool) -> EngineStatus:
+    link = view.plane.engines.get(name)
+    if link is None:
+        raise EngineNotFound(f"There is no engine '{name[:200]}'. GET /admin/engines lists all.")
+    if url is not None and all(endpoint.url != url for endpoint in link.engine.endpoints):
+        raise EngineNotFound(f"The engine '{name}' has no endpoint with this url. GET /admin/engines lists all.")
+    now = link.loop.time()
+    if drained:
+        link.engine.drain(now, url)
+    else:
+        link.engine.undrain(now, url)
+    return status_of(link)
+
+
+def _refusal(view: View, request: Request) -> ApiError | None:
+    """Why a request may not come in; None if it may."""
+    token = view.plane.settings.admin.token
+    if token is not None:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        right = hmac.compare_digest(given.strip().encode(), token.get_secret_value().encode())
+        if right and scheme.lower() == "bearer":
+            return None
+        return AuthenticationFailed("The admin token is missing or wrong.", code="invalid_admin_token")
+    if "origin" in request.headers or not _is_local(request):
+        return PermissionDenied("Without admin.token in the configuration, /admin is for this machine only.")
+    return None
+
+
+def _is_local(request: Request) -> bool:
+    """Whether the peer is this machine and asked for it by a name of its own: a foreign name may be a page's trick."""
+    host = request.headers.get("host", "")
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    try:
+        peer = ip_address(request.client.host if request.client is not None else "")
+    except ValueError:
+        return False
+    return peer.is_loopback and name.lower() in LOCAL_NAMES
