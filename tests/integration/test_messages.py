@@ -48,7 +48,7 @@ CLAUDE_CODE: dict[str, Json] = {
     "messages": [
         {
             "role": "user",
-            "content": [{"type": "text", "text": "What is the weather in Paris?", "cache_control": CACHED}],
+            "content": [{"type": "text", "text": "Think: weather in Paris?", "cache_control": CACHED}],
         }
     ],
     "tools": [WEATHER],
