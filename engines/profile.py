@@ -172,7 +172,7 @@ class Profile:
     """What becomes of request members; an operation with a path and no table is passed on whole."""
     health: HealthProbe
     fault_rules: tuple[FaultRule, ...] = ()
-    answers: Answers = Answers()
+    answers: Answers = field(default_factory=Answers)
     models_path: str = "/v1/models"
     metrics_path: str = "/metrics"
     version_path: str | None = "/version"

@@ -17,10 +17,6 @@ GUIDED_FIELDS: Mapping[str, bytes] = {
 STREAM_OPTIONS = frozenset({"include_usage", "continuous_usage_stats"})
 
 
-class _Typed(msgspec.Struct):
-    type: str | None = "text"
-
-
 def compact(raw: msgspec.Raw) -> bytes:
     """Give a small JSON value without blanks between its tokens; for comparison only."""
     return b"".join(bytes(raw).split())
@@ -84,19 +80,6 @@ def echo(name: str, members: Members) -> Edit | None:
     if bytes(members[name]) == b"true" and stream is not None and bytes(stream) == b"true":
         raise ParameterRefused(name, "'echo' is not supported together with 'stream' by Triton.")
     return None
-
-
-def response_format(name: str, members: Members) -> Edit | None:
-    """Refuse all but text: Triton takes `json_object` and never tells its engine (`chat_response_format_json`)."""
-    try:
-        kind = msgspec.json.decode(members[name], type=_Typed).type
-    except msgspec.DecodeError:
-        kind = ""
-    if kind is None or kind == "text":
-        return {name: None}
-    raise ParameterRefused(
-        name, "'response_format' is not supported by Triton: it would not keep the answer to the format asked for."
-    )
 
 
 def encoding_format(name: str, members: Members) -> Edit | None:

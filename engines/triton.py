@@ -24,7 +24,7 @@ from engines.policy import Default, Drop, Emulate, Pass, Policy, Reject, Rename,
 from engines.profile import EngineKind, HealthProbe, Operation, Profile
 from engines.splitters import choices, inputs, text_prompts
 from engines.tools import tool_choice_for_triton, tools_with_parameters
-from engines.translators import echo, encoding_format, response_format
+from engines.translators import echo, encoding_format
 
 UNTIL_THE_END = b"131072"
 """`max_tokens` for a chat whose client sets no limit, instead of the frontend's 16.
@@ -44,8 +44,8 @@ _GENERATION: dict[str, Policy] = {
     "logprobs": Pass("only on its vLLM backend"),
     "n": Emulate(choices, "one request per choice; it gives one at a time", copies=True),
     "presence_penalty": PASS,
-    "response_format": Translate(
-        response_format, "'text' is left out; the others would be ignored, so they are refused"
+    "response_format": Reject(
+        "it would not keep the answer to the format asked for", neutral=(b'{"type":"text"}', b"{}")
     ),
     "seed": PASS,
     "stop": PASS,

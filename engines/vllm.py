@@ -112,6 +112,7 @@ RUST = Variant(
             "vLLM",
             {
                 **CHAT.policies,
+                "chat_template": Reject("this frontend would run any client's template"),
                 "messages": Translate(
                     with_sound_arguments, "empty arguments of earlier calls become {}, broken ones are refused"
                 ),

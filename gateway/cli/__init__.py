@@ -14,7 +14,7 @@ from typer.main import get_command
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Where a subcommand's typer-annotated function is."""
+    """Where a subcommand's typer-annotated function is, or the typer application of a group of subcommands."""
 
     name: str
     module: str
@@ -30,7 +30,7 @@ COMMANDS: Final = tuple(
         "simulate",
         "version",
     )
-)
+) + tuple(Command(name, f"gateway.cli.{name}", "app") for name in ("engines", "tools"))
 _ROWS: Final = {row.name: row for row in COMMANDS}
 
 
@@ -47,17 +47,24 @@ class LazyGroup(TyperGroup):
         """The names, in the order of the table."""
         return list(_ROWS)
 
-    def get_command(self, ctx: object, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002 - the group's interface
-        """The subcommand, built from its function."""
+    def get_command(self, ctx: object, cmd_name: str) -> TyperCommand | TyperGroup | None:  # noqa: ARG002 - see above
+        """The subcommand, built from its function, or the group."""
         row = _ROWS.get(cmd_name)
         if row is None:
             return None
-        single = typer.Typer(add_completion=False, rich_markup_mode=self.rich_markup_mode)
-        single.command(row.name)(getattr(importlib.import_module(row.module), row.function))
-        command = get_command(single)
-        return command if isinstance(command, TyperCommand) else None
+        found = getattr(importlib.import_module(row.module), row.function)
+        wrapped = typer.Typer(add_completion=False, rich_markup_mode=self.rich_markup_mode)
+        if isinstance(found, typer.Typer):
+            found.rich_markup_mode = self.rich_markup_mode
+            wrapped = found
+        else:
+            wrapped.command(row.name)(found)
+        command = get_command(wrapped)
+        return command if isinstance(command, TyperCommand | TyperGroup) else None
 
-    def resolve_command(self, ctx: object, args: list[str]) -> tuple[str | None, TyperCommand | None, list[str]]:
+    def resolve_command(
+        self, ctx: object, args: list[str]
+    ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
         """The subcommand that the arguments begin with, and the rest of them."""
         name, *rest = args
         if name not in _ROWS:

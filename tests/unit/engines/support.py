@@ -17,7 +17,7 @@ def raw_members(body: bytes) -> Members:
 
 def sent(before: Members, prepared: Prepared) -> dict[str, object]:
     """Give the request that the engine would get."""
-    return msgspec.json.decode(msgspec.json.encode(before if prepared.members is None else prepared.members))
+    return dict(msgspec.json.decode(msgspec.json.encode(before if prepared.members is None else prepared.members)))
 
 
 def as_bytes(some: Members) -> dict[str, bytes]:

@@ -6,6 +6,7 @@ import pytest
 from openai.types import completion_create_params, embedding_create_params
 from openai.types.chat import completion_create_params as chat_create_params
 
+from engines.capabilities import OPENAI as LISTED
 from engines.policy import Pass
 from engines.profile import EngineKind, Operation
 from engines.registry import PROFILES, profile
@@ -16,6 +17,14 @@ OPENAI: Mapping[Operation, frozenset[str]] = {
     Operation.EMBEDDINGS: frozenset(embedding_create_params.EmbeddingCreateParams.__annotations__),
 }
 """What the OpenAI SDK can send: a new parameter there fails this file."""
+
+
+def test_the_list_of_the_documents_is_that_of_the_sdk() -> None:
+    """Every parameter of OpenAI's, once."""
+    for operation, names in LISTED.items():
+        assert len(names) == len(set(names))
+        assert {*names, "model"} == OPENAI[operation]
+
 
 SERVED = [(kind, operation) for kind in EngineKind for operation in profile(kind).tables]
 

@@ -85,3 +85,12 @@ def test_arguments_of_earlier_calls_are_sound_on_the_rust_frontend() -> None:
     with pytest.raises(ParameterRefused) as refused:
         RUST.prepare(CHAT, members(history('{"a":')))
     assert refused.value.param == "messages[0].tool_calls[0].function.arguments"
+
+
+def test_the_rust_frontend_runs_no_clients_template() -> None:
+    """It would use one without the server's leave (`rust_chat_chat_template_request`); the Python frontend refuses."""
+    request = members({"model": "m", "messages": [], "chat_template": "{{ 1 }}"})
+    with pytest.raises(ParameterRefused) as refused:
+        RUST.prepare(CHAT, request)
+    assert refused.value.param == "chat_template"
+    assert VLLM.prepare(CHAT, request).members is None
