@@ -16,14 +16,17 @@ from gateway.settings.values import (
     AtLeastOne,
     Duration,
     EngineUrls,
+    FormatName,
     HeaderName,
     Name,
     Origin,
+    ParserName,
     PathText,
     PositiveDuration,
     PositiveFloat,
     PositiveNumber,
     PositiveSize,
+    ReasoningName,
     RefusedValueError,
     Secret,
     Share,
@@ -123,6 +126,16 @@ class Engine(Section):
         default=None, description="requests at once per replica; default: unlimited"
     )
     embeddings: bool = Field(default=False, description="the engine also serves embeddings", examples=["false"])
+    parser: ParserName | None = Field(
+        default=None,
+        description="the tool parser that it was started with, or none; default: found out",
+        examples=["hermes", "none"],
+    )
+    guided_decoding: bool = Field(
+        default=False,
+        description="trtllm only: it was started with a guided decoding backend, so that tool calls can be forced",
+        examples=["false"],
+    )
     timeouts: Timeouts = Timeouts()
     health: Health = Health()
 
@@ -138,8 +151,34 @@ class Target(Section):
 class Reasoning(Section):
     """How clients get what a model thought before it answered."""
 
+    format: ReasoningName = Field(
+        default="auto",
+        description="how it is fenced in the text: a reasoning parser's name, or off; auto: as the model's format has "
+        "it, and a leading <think> block",
+        examples=["deepseek_r1"],
+    )
+    opened: bool = Field(
+        default=False,
+        description="the chat template already opens the block, so that only its end is in the text",
+        examples=["false"],
+    )
     field: Literal["reasoning", "reasoning_content", "both"] = Field(
         default="both", description="the member of messages and deltas that holds it"
+    )
+
+
+class Tools(Section):
+    """How the model writes tool calls, and who reads them."""
+
+    format: FormatName = Field(
+        default="auto",
+        description="a format of docs/tool-calls.md, or any engine's name for it; auto: by the engine's parser, or by "
+        "the model's name",
+        examples=["hermes"],
+    )
+    parse: Literal["auto", "engine", "gateway", "off"] = Field(
+        default="auto",
+        description="gateway: out of the raw text; engine: its own parser, put right; auto: whichever gives the truth",
     )
 
 
@@ -179,6 +218,7 @@ class Model(Section):
         default=("overload", "engine_loss"), description="what a fallback model stands in for"
     )
     task: Task = Field(default="chat", description="what the model does")
+    tools: Tools = Tools()
     reasoning: Reasoning = Reasoning()
     extras: Literal["keep", "strip"] = Field(
         default="keep", description="members and nulls in answers that OpenAI's do not have"

@@ -30,10 +30,7 @@ NOT_YET: Final[tuple[NotYet, ...]] = (
     NotYet("keys", "API keys for clients"),
     NotYet("limits", "rate limits"),
     NotYet("state", "state shared through Redis"),
-    NotYet("engines.*.parser", "tool parsers"),
     NotYet("engines.*.launch", "launch settings"),
-    NotYet("models.*.tools", "tool-call formats"),
-    NotYet("models.*.reasoning.format", "reasoning formats"),
     NotYet("models.*.shadow", "shadow traffic"),
 )
 

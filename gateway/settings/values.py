@@ -5,6 +5,7 @@ Every rejection is a ValueError that says what is expected, never what was given
 
 import math
 import re
+from collections.abc import Callable
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from gateway.settings.secrets import read_secret
 from gateway.settings.units import parse_duration, parse_share, parse_size
+from gateway.wire.toolcalls import UnknownFormatError, format_named, reasoning_named
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
@@ -176,6 +178,23 @@ def _http_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _named(*words: str, known: Callable[[str], object]) -> BeforeValidator:
+    """One of the words, or a name that `known` takes; it raises UnknownFormatError for others."""
+
+    def check(value: object) -> str:
+        text = _name(value)
+        if text in words:
+            return text
+        try:
+            known(text)
+        except UnknownFormatError as error:
+            close = str(error).partition("; ")[2].rstrip("?") or None
+            raise RefusedValueError(f"expected {', '.join(words)}, or a name that an engine has for it", close) from None
+        return text
+
+    return BeforeValidator(check)
+
+
 def _at_least_one(values: tuple[str, ...]) -> tuple[str, ...]:
     if not values:
         raise RefusedValueError("expected at least one entry")
@@ -209,3 +228,6 @@ Origin = Annotated[str, BeforeValidator(_origin)]
 EngineUrl = Annotated[str, BeforeValidator(engine_url)]
 EngineUrls = Annotated[tuple[EngineUrl, ...], AfterValidator(_at_least_one)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_secret)]
+FormatName = Annotated[str, _named("auto", known=format_named)]
+ParserName = Annotated[str, _named("none", known=format_named)]
+ReasoningName = Annotated[str, _named("auto", "off", known=reasoning_named)]

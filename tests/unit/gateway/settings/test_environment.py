@@ -85,7 +85,11 @@ def test_variables_of_others_are_left_alone(read: Read) -> None:
         ("TURNOUT_SERVER__WORKERS", "0", "server.workers: expected a whole number of at least 1"),
         ("TURNOUT_STATE__REDIS", "redis://x", "state: not supported yet: state shared through Redis"),
         ("TURNOUT_ENGINES__LLAMA_TRT__KIND", "x", "engines.Llama-TRT.kind: expected one of vllm, trtllm, triton"),
-        ("TURNOUT_ENGINES__LLAMA_TRT__PARSER", "x", "engines.Llama-TRT.parser: not supported yet: tool parsers"),
+        (
+            "TURNOUT_ENGINES__LLAMA_TRT__PARSER",
+            "x",
+            "engines.Llama-TRT.parser: expected none, or a name that an engine",
+        ),
         ("TURNOUT_MODELS__QWEN2_5__ENGINE", "x", 'models."qwen2.5".engine: no engine has this name (engines: Llama'),
         ("TURNOUT_MODELS__QWEN2_5__ALIASES", '["qwen2.5"]', 'models."qwen2.5".aliases[0]: an alias equal to the model'),
         ("TURNOUT_ENGINES__X", '{"kind": "vllm", "urls": [], "a": 1}', "engines.x.urls: expected at least one entry"),

@@ -173,7 +173,10 @@ def test_an_engine_has_a_name_that_fits_into_a_header(wrong: Wrong) -> None:
             '3:27: models.m.task: expected one of chat, embedding, rerank, not "embeddings" (did you mean "embedding"?)',
         ),
         ("{engine: qwen, fallbacks: [m]}", "3:33: models.m.fallbacks[0]: a model cannot stand in for itself"),
-        ("{engine: qwen, fallbacks: [n, o]}", '3:36: models.m.fallbacks[1]: no model has this name: "o" (models: m, n)'),
+        (
+            "{engine: qwen, fallbacks: [n, o]}",
+            '3:36: models.m.fallbacks[1]: no model has this name: "o" (models: m, n)',
+        ),
         (
             "{engine: qwen, fallback_on: [overlode]}",
             '3:35: models.m.fallback_on[0]: expected one of overload, engine_loss, context_length, not "overlode" (did',
@@ -220,8 +223,6 @@ def test_an_alias_may_belong_to_one_model_only(wrong: Wrong) -> None:
         ("keys: [{name: a}]", "1:1: keys: not supported yet: API keys for clients (leave it out for now)"),
         ("limits: {rpm: 1}", "1:1: limits: not supported yet"),
         ("state: {redis: x}", "1:1: state: not supported yet"),
-        ("models: {m: {engine: qwen, tools: {}}}", "1:28: models.m.tools: not supported yet"),
-        ("models: {m: {engine: qwen, reasoning: {format: x}}}", "1:40: models.m.reasoning.format: not supported yet"),
         ("models: {m: {engine: qwen, shadow: {}}}", "1:28: models.m.shadow: not supported yet"),
     ],
 )
@@ -234,7 +235,6 @@ def test_what_this_version_does_not_do_is_refused(text: str, problem: str, wrong
 @pytest.mark.parametrize(
     ("engine", "problem"),
     [
-        ("parser: hermes", "1:52: engines.q.parser: not supported yet"),
         ("launch: {}", "1:52: engines.q.launch: not supported yet"),
     ],
 )
@@ -242,6 +242,37 @@ def test_what_this_version_does_not_do_with_an_engine_is_refused(engine: str, pr
     found = wrong(f"engines: {{q: {{kind: triton, urls: [http://h:9000], {engine}}}}}")
     assert len(found) == 1
     assert found[0].startswith(f"turnout.yaml:{problem}")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("engine: q, tools: {format: hermez}", "tools.format: expected auto, or a name that an engine has for it"),
+        ("engine: q, tools: {format: qwen3-codr}", "(did you mean qwen3_coder"),
+        ("engine: q, tools: {parse: gatway}", 'tools.parse: expected one of auto, engine, gateway, off, not "gatway"'),
+        ("engine: q, tools: {parser: hermes}", "tools.parser: unknown key"),
+        ("engine: q, reasoning: {format: deepsek_r1}", "(did you mean deepseek_r1"),
+        ("engine: q, reasoning: {opened: perhaps}", "reasoning.opened: expected true or false"),
+    ],
+)
+def test_names_of_formats_are_known_to_somebody(line: str, problem: str, wrong: Wrong) -> None:
+    found = wrong(f"engines: {{q: {{kind: vllm, urls: [http://h:1], parser: none}}}}\nmodels: {{m: {{{line}}}}}")
+    assert len(found) == 1
+    assert problem in found[0]
+
+
+def test_any_engines_name_for_a_parser_is_taken(read: Read) -> None:
+    text = (
+        "engines:\n"
+        "  a: {kind: vllm, urls: [http://h:1], parser: qwen3_coder}\n"
+        "  b: {kind: trtllm, urls: [http://h:2], parser: glm4}\n"
+        "  c: {kind: triton, urls: [http://h:3], parser: none}\n"
+        "models: {m: {engine: a, tools: {format: minimax-m2, parse: off}, reasoning: {format: off}}}\n"
+    )
+    settings = read(text).settings
+    assert [engine.parser for engine in settings.engines.values()] == ["qwen3_coder", "glm4", "none"]
+    assert settings.models["m"].tools.format == "minimax-m2"
+    assert (settings.models["m"].tools.parse, settings.models["m"].reasoning.format) == ("off", "off")
 
 
 def test_embeddings_on_triton_are_declared(wrong: Wrong) -> None:
