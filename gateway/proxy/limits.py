@@ -57,11 +57,14 @@ class Limits:
             case Phase.TOTAL:
                 return self.total
 
-    def lowered(self, bounds: Bounds) -> "Limits":
-        """The limits as the client wants them. Raises InvalidRequest when that cannot be understood."""
+    def lowered(self, bounds: Bounds, *, hint: bool = True) -> "Limits":
+        """The limits as the client wants them; ``hint``: it hears nothing while the engine is silent.
+
+        Raises InvalidRequest when its limit cannot be understood.
+        """
         if bounds.malformed:
             raise InvalidRequest(
                 f"'{TIMEOUT.decode()}' must be a duration above 0, such as 30 or 500ms.", code="invalid_header"
             )
-        silence = bounds.silence
+        silence = bounds.silence if hint else inf
         return Limits(min(self.first_token, silence), min(self.idle, silence), min(self.total, bounds.total))

@@ -132,7 +132,8 @@ class Seeker:
         limits = destination.limits
         try:
             if self._inbound.bounds is not None:
-                limits = limits.lowered(self._inbound.bounds)
+                beats = call.stream and plane.settings.server.heartbeat is not None
+                limits = limits.lowered(self._inbound.bounds, hint=not beats)
             sent = outgoing(call, asked, destination.link, target)
         except ApiError:
             lease.end(Rejected(400), now)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.app import create_app
+from gateway.app import Gateway, create_app
 from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
 from gateway.proxy.paths import FORWARDED
@@ -85,6 +85,11 @@ class Serving:
         self.plane.close()
         pools = [link.pool for link in self.plane.endpoints.values()]
         await until(lambda: sum(pool.open for pool in pools) == 0, what="the end of the engine connections")
+
+    def apply(self, settings: Mapping[str, Json]) -> None:
+        """Puts other settings in force; only for a whole gateway."""
+        assert isinstance(self._source, Gateway)
+        self._source.apply(Settings.model_validate(settings))
 
     @property
     def plane(self) -> Plane:
