@@ -180,8 +180,8 @@ class Exchange(Seeker):
             return min(self._paused_at + self._plane.settings.server.write_timeout, total)
         elif self.committed:
             phase, limit = Phase.IDLE, self._last_at + limits.idle
-        elif attempt.over:  # it waits for room elsewhere
-            return total
+        elif attempt.over or not (limits.whole or self._call.stream):
+            return total  # it waits for room elsewhere; or for an answer that comes when it is complete
         else:
             phase, limit = Phase.FIRST_TOKEN, attempt.begun_at + limits.first_token
         if now < limit:

@@ -46,6 +46,8 @@ class Limits:
     first_token: float
     idle: float
     total: float
+    whole: bool = True
+    """Whether ``first_token`` also holds for answers that are not streamed: their first byte comes with their last."""
 
     def of(self, phase: Phase) -> float:
         """The limit of one phase; connecting has one of its own, at the endpoint's connections."""
@@ -67,4 +69,5 @@ class Limits:
                 f"'{TIMEOUT.decode()}' must be a duration above 0, such as 30 or 500ms.", code="invalid_header"
             )
         silence = bounds.silence if hint else inf
-        return Limits(min(self.first_token, silence), min(self.idle, silence), min(self.total, bounds.total))
+        first_token, total = min(self.first_token, silence), min(self.total, bounds.total)
+        return Limits(first_token, min(self.idle, silence), total, self.whole)

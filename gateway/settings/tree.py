@@ -91,7 +91,9 @@ class Timeouts(Section):
 
     connect: PositiveDuration = Field(default=2.0, description="until the connection is there")
     first_token: PositiveDuration = Field(
-        default=60.0, description="from the request to the first bytes of the answer's body"
+        default=60.0,
+        description="from the request to the first bytes of the answer; the default is for streams only, a limit that "
+        "is written down also holds for answers that come in one piece",
     )
     idle: PositiveDuration = Field(default=60.0, description="between two pieces of an answer")
     total: PositiveDuration = Field(default=900.0, description="from the request to the end of the answer")

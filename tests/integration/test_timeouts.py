@@ -281,3 +281,20 @@ async def test_the_gateway_still_keeps_time_afterwards(gateway: Gateway, engine:
         assert answer.status == 504
         assert spent < 0.2 + LATE
         await pause(serving, 0.3)
+
+
+async def test_a_whole_answer_may_take_as_long_as_total_unless_a_first_token_limit_is_set(
+    gateway: Gateway, engine: ScriptedEngine
+) -> None:
+    """What is not streamed has its first byte when it is complete; the default for first tokens is not for it."""
+    serving = await gateway(one_engine(engine))
+    limits = serving.plane.asked["m"].destinations["e"].limits
+    assert (limits.first_token, limits.total, limits.whole) == (60.0, 900.0, False)
+
+    serving = await gateway(one_engine(engine, timeouts={"first_token": 60, "total": 0.4}))
+    assert serving.plane.asked["m"].destinations["e"].limits.whole
+    engine.answer(silent)
+    answer, spent = await timed(serving, HELLO)
+    assert answer.status == 504
+    assert "0.4 s" in answer.error["message"]
+    assert spent < 0.4 + LATE
