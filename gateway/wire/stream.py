@@ -30,8 +30,9 @@ _ERROR: Final = b'"error"'
 _DONE_MARK: Final = b"[DONE]"
 _DONE_EVENT: Final = b"data: [DONE]\n\n"
 _NOTHING = (b'""', b"null", b"[]")
-_LESSONS: Final = 4
-"""Events from which the frame of a stream's events is learned, at most."""
+_LESSONS: Final = 32
+_LESSON: Final = 8
+"""A stream's events are looked at 32 times at most to learn their frame, and one that is learned counts for 8."""
 
 NULL: Final = msgspec.Raw(b"null")
 
@@ -97,7 +98,7 @@ class StreamRelay:
         self._chain = chain
         self._clock = clock
         self._template: Template | None = None
-        self._lessons = 0 if chain is not None and chain.reads_text else _LESSONS
+        self._lessons = _LESSONS
         self._cutter = EventCutter()
         self._carry = b""
         self._compact = False
@@ -134,8 +135,19 @@ class StreamRelay:
                 return self._carry_on(data)
             self._carry = data[end:]
             data = data[:end]
+        template = self._template
+        if (
+            template is not None
+            and (number := template.count(data))
+            and (filled := template.fill_all(data)) is not None
+        ):
+            self.events += number
+            return filled
         if _DONE_MARK not in data and self._passes(data):
-            return self._pass(data)
+            new = self._pass(data)
+            if self._lessons > 0:
+                self._study(data, new)
+            return new
         return self._feed_mixed(data)
 
     def _carry_on(self, data: bytes) -> bytes:
@@ -241,8 +253,8 @@ class StreamRelay:
             return b""
         self._count(read, data)
         new = self._spell(event, data, read)
-        if self._lessons and self.committed:
-            self._study(event, new, read)
+        if self._lessons > 0 and self.committed and new:
+            self._study(event, new)
         return new
 
     def _take_odd(self, event: bytes, data: bytes) -> bytes:
@@ -297,12 +309,14 @@ class StreamRelay:
         """What the chain has held back until the end."""
         return b"" if self._chain is None else self._written(b"data:", self._chain.end())
 
-    def _study(self, event: bytes, new: bytes, read: _Event) -> None:
-        """Learns what becomes of events that only add text."""
-        choices = read.choices
-        if choices and len(choices) == 1 and choices[0].finish_reason is None and _USAGE not in event:
-            self._lessons -= 1
-            self._template = template_of(event, new, self._names.operation) or self._template
+    def _study(self, event: bytes, new: bytes) -> None:
+        """Learns what becomes of events that only add text; not while that depends on the text."""
+        if self._chain is not None and self._chain.reads_text:
+            return
+        template = template_of(event, new)
+        self._lessons -= 1 if template is None else _LESSON
+        if template is not None:
+            self._template = template
 
     def _learn(self, read: _Event, data: bytes) -> None:
         """What to exchange in every event of this stream, from its first one."""

@@ -1,6 +1,6 @@
 """Stages one after the other."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -8,13 +8,24 @@ from gateway.wire.shape.event import Event, read_event
 from gateway.wire.shape.stage import Stage
 
 
+def _shortest(signs: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Those signs that have no other one inside, which would be found wherever they are."""
+    distinct = dict.fromkeys(signs)
+    return tuple(sign for sign in distinct if not any(other != sign and other in sign for other in distinct))
+
+
 class Chain:
     """The stages of one stream or one whole answer, in their order."""
 
-    __slots__ = ("_stages", "reads_text")
+    __slots__ = ("_every", "_signs", "_stages", "reads_text")
 
     def __init__(self, stages: Sequence[Stage]) -> None:
+        self._set(stages)
+
+    def _set(self, stages: Sequence[Stage]) -> None:
         self._stages = tuple(stages)
+        self._every = any(stage.signs is None for stage in stages)
+        self._signs = () if self._every else _shortest(sign for stage in stages for sign in stage.signs or ())
         self.reads_text = any(stage.reads_text for stage in stages)
 
     def after(self, stage: Stage) -> "Chain":
@@ -22,9 +33,11 @@ class Chain:
         return Chain((stage, *self._stages))
 
     def concerns(self, data: bytes) -> bool:
-        """Whether any of these events may have to change (`Stage.concerns`)."""
-        for stage in self._stages:  # noqa: SIM110 - any() over a generator takes twice as long
-            if stage.concerns(data):
+        """Whether any of these events may have to change (`Stage.signs`)."""
+        if self._every:
+            return True
+        for sign in self._signs:  # noqa: SIM110 - any() over a generator takes twice as long
+            if sign in data:
                 return True
         return False
 
@@ -41,9 +54,11 @@ class Chain:
                 else:
                     changed = True
                     made.extend(new)
-            if not made:
-                return made
             events = made
+            if not made:
+                break
+        if self.reads_text and any(stage.over for stage in self._stages):
+            self._set([stage for stage in self._stages if not stage.over])
         return events if changed else None
 
     def end(self) -> Sequence[Event]:

@@ -10,10 +10,7 @@ class NoContent(Stage):
 
     __slots__ = ()
 
-    def concerns(self, data: bytes) -> bool:
-        """Streams say content piece by piece."""
-        del data
-        return False
+    signs = ()  # streams say content piece by piece
 
     def concerns_whole(self, data: bytes) -> bool:
         """Messages with calls, or without the member."""

@@ -28,9 +28,7 @@ class Reasoning(Stage):
         self._wanted = NAMES if field is ReasoningField.BOTH else (field.value,)
         self._unwanted = tuple(name for name in NAMES if name not in self._wanted)
 
-    def concerns(self, data: bytes) -> bool:
-        """Both names begin alike."""
-        return b'"reasoning' in data
+    signs = (b'"reasoning',)  # both names begin so
 
     def take(self, event: Event) -> Sequence[Event] | None:
         """The deltas' reasoning."""

@@ -55,14 +55,19 @@ class Shape:
         if not self._hollow and not answers.hides_length:  # nothing has a state: every stream has the same chain
             self._shared = (Chain(self._quiet), Chain(self._asked))
 
-    def chain(self, asked: Members, sent: Members) -> Chain:
-        """The chain for one answer to a call: ``asked`` is what its client sent, ``sent`` what the engine got."""
+    def chain(self, asked: Members, sent: Members, reading: Stage | None = None) -> Chain:
+        """The chain for one answer to a call: ``asked`` is what its client sent, ``sent`` what the engine got.
+
+        ``reading`` is a stage of this answer that reads its text.
+        """
         usage = wants_usage(asked)
-        if self._shared is not None:
+        if self._shared is not None and reading is None:
             return self._shared[usage]
         own: list[Stage] = []
         if self._hollow:
             own.append(HollowDeltas())
         if self._answers.hides_length and (limit := limit_of(sent, self._answers.limits)) is not None:
             own.append(HiddenLength(limit))
+        if reading is not None:
+            own.append(reading)
         return Chain((*own, *(self._asked if usage else self._quiet)))

@@ -14,16 +14,21 @@ class Stage:
 
     __slots__ = ()
 
+    signs: tuple[bytes, ...] | None = None
+    """What the bytes of an event must have for it to be of interest, any of these; None: every event is.
+
+    This must be certain for JSON without blanks between its tokens; other spellings are always taken apart. A name with
+    its quotes is safe to look for: inside a string every quote is escaped.
+    """
+
     reads_text: bool = False
     """What it does with an event depends on the text of the answer, not only on which members are there."""
 
-    def concerns(self, data: bytes) -> bool:
-        """Whether one of these events, as the engine sent them, may be of interest.
-
-        False must be certain for JSON without blanks between its tokens; other spellings are always taken apart.
-        """
-        del data
-        return True
+    @property
+    def over(self) -> bool:
+        """Nothing more of this stream concerns it: it is taken out of the chain. For stages with a state of their
+        own."""
+        return False
 
     def take(self, event: Event) -> Sequence[Event] | None:
         """The events to send in place of this one; None if it is right as it is.
@@ -38,7 +43,7 @@ class Stage:
         return ()
 
     def concerns_whole(self, data: bytes) -> bool:
-        """As `concerns`, for a whole answer."""
+        """Whether a whole answer, as the engine sent it, may be of interest."""
         del data
         return False
 

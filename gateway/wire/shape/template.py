@@ -3,61 +3,118 @@
 Once one has gone through everything that is done to events, those with the same bytes around their text need no look.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
-from engines.profile import Operation
+_MARKS: Final = (b'"content":"', b'"text":"', b'"reasoning":"', b'"reasoning_content":"')
+_NEAR: Final = 12
+"""As many bytes before the text as a name and its quotes have; a longer needle is slow to look for."""
 
-_MARKS: Final[Mapping[Operation, bytes]] = {
-    Operation.CHAT: b'"content":"',
-    Operation.COMPLETIONS: b'"text":"',
-}
-_ROLE: Final = b'"role"'
+_END: Final = b"\n\n"
+_NEVER: Final = (b'"finish_reason":"', b'"usage":{', b"\r")
 
 
 class Template:
-    """The bytes before and after the text: as the engine writes them, and as the client gets them."""
+    """The bytes before and behind the text as the engine writes them, and those between which the client gets it."""
 
-    __slots__ = ("_before", "_behind", "_end", "_new_before", "_new_behind", "_same", "_start")
+    __slots__ = ("_before", "_behind", "_empty", "_end", "_parts", "_quotes", "_same", "_start")
 
-    def __init__(self, before: bytes, behind: bytes, new_before: bytes, new_behind: bytes) -> None:
+    def __init__(self, before: bytes, behind: bytes, parts: tuple[bytes, ...]) -> None:
         self._before = before
         self._behind = behind
-        self._new_before = new_before
-        self._new_behind = new_behind
+        self._parts = parts
         self._start = len(before)
         self._end = len(behind)
-        self._same = before == new_before and behind == new_behind
+        self._same = parts == (before, behind)
+        self._empty = before[-_NEAR:] + behind[:1]
+        self._quotes = before.count(b'"') + behind.count(b'"')
 
     def fill(self, event: bytes) -> bytes | None:
         """What an event becomes; None if it is not one, and one only, that fits.
 
-        A quote in the text is escaped, so that the first quote is the end of the text, and the text is all there is.
+        Every quote in the text is escaped, so that the first other quote is its end, and the text is all there is. (A
+        backslash before a quote may itself be escaped; but then no JSON has only such quotes up to the end.)
         """
         if not (event.startswith(self._before) and event.endswith(self._behind)):
             return None
         start = self._start
         end = len(event) - self._end
-        if end <= start or event.find(b'"', start) != end or event.find(b"\n", start, end) >= 0:
+        if end <= start or event.find(b"\n", start, end) >= 0:
             return None
+        if event.find(b'"', start) != end:
+            return event if self._same and event.count(b'"', start, end) == event.count(b'\\"', start, end) else None
         if self._same:
             return event
         if event.find(b"\\", start, end) >= 0:  # escapes may be spelled anew
             return None
-        return self._new_before + event[start:end] + self._new_behind
+        return event[start:end].join(self._parts)
+
+    def count(self, events: bytes) -> int:
+        """How many events these are, if there are several and all of them fit; else 0.
+
+        They are whole. One that fits has the quotes around its text and no others, so that the sums prove each.
+        """
+        if len(events) < 2 * (self._start + self._end):
+            return 0  # one at most, which `fill` has seen
+        number = events.count(self._before)
+        if (
+            number
+            and events.count(b"\n") == 2 * number
+            and events.count(self._behind) == number
+            and events.count(b'"') == self._quotes * number
+            and self._empty not in events
+            and events.startswith(self._before)
+        ):
+            return number
+        return 0
+
+    def fill_all(self, events: bytes) -> bytes | None:
+        """What several events become that all fit."""
+        if self._same:
+            return events
+        if b"\\" in events:
+            return None
+        if len(self._parts) == 2:
+            return events.replace(self._before, self._parts[0]).replace(self._behind, self._parts[1])
+        filled = [self.fill(event + _END) for event in events.split(_END)[:-1]]
+        return b"".join([event for event in filled if event is not None])
 
 
-def template_of(event: bytes, new: bytes, operation: Operation) -> Template | None:
+def template_of(event: bytes, new: bytes) -> Template | None:
     """What one event and what it became say about others; None if it is not of the common sort."""
-    mark = _MARKS.get(operation)
-    if mark is None or event.count(mark) != 1 or new.count(mark) != 1 or _ROLE in new:
+    if not event.startswith(b"data: ") or event.count(b"\n") != 2 or new.count(b"\n") != 2:
         return None
-    if not event.startswith(b"data: ") or event.count(b"\n") != 2 or new.count(b"\n") != 2 or b"\r" in event:
+    hole = _hole(event)
+    if hole is None or any(sign in event for sign in _NEVER) or b'"role"' in new:
         return None
-    start = event.find(mark) + len(mark)
-    end = event.find(b'"', start)
+    start, end = hole
     text = event[start:end]
-    new_start = new.find(mark) + len(mark)
-    if not text or b"\\" in text or not new.startswith(text + b'"', new_start):
+    if b"\\" in text:
         return None
-    return Template(event[:start], event[end:], new[:new_start], new[new_start + len(text) :])
+    parts = []
+    at = 0
+    for place in _places(new, text):
+        parts.append(new[at:place])
+        at = place + len(text)
+    return Template(event[:start], event[end:], (*parts, new[at:])) if parts else None
+
+
+def _hole(event: bytes) -> tuple[int, int] | None:
+    """Where the only text of an event begins and ends."""
+    hole = None
+    for mark in _MARKS:
+        at = event.find(mark)
+        if at < 0:
+            continue
+        start = at + len(mark)
+        end = event.find(b'"', start)
+        if event.find(mark, start) >= 0 or (end > start and hole is not None):
+            return None
+        if end > start:
+            hole = (start, end)
+    return hole
+
+
+def _places(new: bytes, text: bytes) -> list[int]:
+    """Where the text begins in what the client gets, once or under both names of reasoning."""
+    found = [(new.find(mark + text + b'"'), len(mark)) for mark in _MARKS]
+    return sorted(at + length for at, length in found if at >= 0)

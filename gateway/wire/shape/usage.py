@@ -18,9 +18,7 @@ class UnaskedUsage(Stage):
 
     __slots__ = ()
 
-    def concerns(self, data: bytes) -> bool:
-        """Whatever has the member."""
-        return b'"usage":' in data
+    signs = (b'"usage":',)
 
     def take(self, event: Event) -> Sequence[Event] | None:
         """The event without its usage; nothing if that was all of it."""
