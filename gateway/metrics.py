@@ -50,6 +50,7 @@ EVENTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "shed": ("Requests turned away for want of room.", ("reason",)),
     "ejections": ("Endpoints taken out because requests fail on them.", ("engine", "endpoint")),
     "circuit_changes": ("Changes of an endpoint's circuit breaker.", ("engine", "endpoint", "position")),
+    "tool_markup_leaked": ("Answers with tool-call markup in their content.", ("model",)),
     "fallbacks": ("Requests that another model was asked to answer.", ("model", "fallback", "reason")),
 }
 """What happens now and then: the help text and the labels of each counter."""

@@ -12,10 +12,10 @@ import msgspec
 from engines.faults import Fault
 from engines.profile import Operation
 from gateway.balance.lease import Lease
-from gateway.balance.outcome import REFUSED, SERVED, STALE, TRUNCATED, Broken, Outcome, Phase, TimedOut, label
+from gateway.balance.outcome import REFUSED, SERVED, STALE, TRUNCATED, Broken, Outcome, Phase, Rejected, TimedOut, label
 from gateway.errors import ApiError, EngineFailed
 from gateway.proxy import verdicts
-from gateway.proxy.outgoing import Outgoing
+from gateway.proxy.outgoing import Outgoing, outgoing
 from gateway.proxy.plane import Asked, Destination, Plane
 from gateway.proxy.upstream import Connection
 from gateway.wire.answer import find_usage, respell_answer
@@ -68,6 +68,7 @@ class Attempt(msgspec.Struct, eq=False):
     _connection: Connection | None = None
     _relay: StreamRelay | NamedStream | None = None
     _head: bytes = b""
+    _forward: bytes = b""
     _inflater: Inflater | None = None
     _parts: list[bytes] = msgspec.field(default_factory=list)
     _size: int = 0
@@ -89,6 +90,7 @@ class Attempt(msgspec.Struct, eq=False):
     def send(self, forward: bytes, now: float) -> None:
         """Sends the call on a waiting connection or a new one; ``forward`` are header lines of the client's."""
         self.begun_at = now
+        self._forward = forward
         link = self.destination.link.endpoints[self.lease.endpoint]
         self._head = link.heads[self._call.operation] % (self._own_id, forward, len(self.outgoing.body))
         connection = link.pool.take(now)
@@ -191,7 +193,7 @@ class Attempt(msgspec.Struct, eq=False):
         if shape is None:
             return None
         asked = self._call.members
-        return shape.chain(asked, self.outgoing.prepared.members or asked)
+        return shape.chain(asked, self.outgoing.prepared.members or asked, self.outgoing.stage)
 
     def _pass_on(self, relay: StreamRelay | NamedStream, data: bytes, *, complete: bool) -> None:
         if data:
@@ -228,6 +230,8 @@ class Attempt(msgspec.Struct, eq=False):
         self._connection = None
         parts = self._parts
         body = parts[0] if len(parts) == 1 else b"".join(parts)
+        if connection.status != 200 and self._ask_otherwise(connection.status, body):
+            return
         if connection.status != 200:
             fault = self.destination.link.profile.classify(connection.status, body)
             self._judge(fault, verdicts.retry_after_seconds(connection.retry_after))
@@ -235,6 +239,21 @@ class Attempt(msgspec.Struct, eq=False):
             self._broken(Broken(200), "The engine did not stream its answer.")
         else:
             self._whole(body)
+
+    def _ask_otherwise(self, status: int, refusal: bytes) -> bool:
+        """Whether the engine refused only how it was asked for tool calls, and is asked again as it can be."""
+        if self.outgoing.stage is None or not self.destination.tooling.learns(status, refusal):
+            return False
+        try:
+            self.outgoing = outgoing(self._call, self._asked, self.destination.link, self.outgoing.target)
+        except ApiError as error:
+            self._fail(Rejected(400), error)
+            return True
+        self._answer_begun = False
+        self._inflater = None
+        self._parts, self._size = [], 0
+        self.send(self._forward, self.begun_at)
+        return True
 
     def _whole(self, body: bytes) -> None:
         try:

@@ -32,7 +32,7 @@ class EngineLink:
 
     ``endpoints`` also holds those that have left while requests still run on them. ``addresses`` is what the names of
     ``dns+`` URLs stand for now. ``queues`` are served when an attempt ends here. ``wants_load``: somebody chooses by
-    what the engine says about its load.
+    what the engine says about its load. ``without_parser``: it has said that it was started without a tool parser.
     """
 
     engine: Engine
@@ -46,6 +46,7 @@ class EngineLink:
     addresses: dict[str, tuple[str, ...]] = field(default_factory=dict)
     queues: Sequence[AdmissionQueue] = ()
     wants_load: bool = False
+    without_parser: bool = False
 
     def follow(self, now: float) -> None:
         """Makes the engine's endpoints those that its URLs and ``addresses`` name; what runs on others goes on."""

@@ -1,5 +1,6 @@
 """What an attempt sends: the request as the chosen engine wants it."""
 
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -12,8 +13,10 @@ from gateway.proxy.links import EngineLink, serves
 from gateway.proxy.paths import PATHS
 from gateway.proxy.plane import TASKS, Asked
 from gateway.wire.embeddings import TOKEN_INPUT_REFUSED, is_token_input
-from gateway.wire.openai import Call
+from gateway.wire.openai import Call, expected_choices
+from gateway.wire.shape import Stage
 from gateway.wire.shape.usage import asking_usage
+from gateway.wire.tools import Tooled
 
 _WRONG_TASK: Final = {"embedding": "is not an embedding model", "rerank": "is not a rerank model"}
 _INSTEAD: Final = {
@@ -28,6 +31,8 @@ class Outgoing(msgspec.Struct, eq=False):
     target: Target
     body: bytes
     prepared: Prepared
+    stage: Stage | None = None
+    """What reads tool calls and reasoning out of the answer."""
 
 
 def check_asked(call: Call, asked: Asked) -> None:
@@ -53,17 +58,37 @@ def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outg
     """Makes the body for a target. Raises ApiError when its engine cannot serve the call as asked."""
     if not serves(link, call.operation):
         raise no_such_path(call)
+    stage = None
     try:
-        prepared = link.profile.prepare(call.operation, call.members, asked.unknown)
+        if call.operation is Operation.CHAT:
+            tooling = asked.destinations[target.engine.name].tooling
+            tooled = tooling.prepare(call.members)
+            stage = tooling.stage(tooled, call.members, expected_choices(call))
+            prepared = _prepared(tooled, call, asked, link)
+        else:
+            prepared = link.profile.prepare(call.operation, call.members, asked.unknown)
     except ParameterRefused as refused:
         raise _refusal(refused) from None
     members = prepared.members
     if call.stream and link.profile.answers.hides_length:
         members = asking_usage(call.members if members is None else members)
     if members is None and target.model == call.model:
-        return Outgoing(target, call.body, prepared)
+        return Outgoing(target, call.body, prepared, stage)
     renamed = (call.members if members is None else members) | {"model": msgspec.Raw(msgspec.json.encode(target.model))}
-    return Outgoing(target, msgspec.json.encode(renamed), prepared)
+    return Outgoing(target, msgspec.json.encode(renamed), prepared, stage)
+
+
+def _prepared(tooled: Tooled, call: Call, asked: Asked, link: EngineLink) -> Prepared:
+    """What the profile makes of a chat call, after what was done for its tools."""
+    if tooled.members is None:
+        return link.profile.prepare(call.operation, call.members, asked.unknown)
+    prepared = link.profile.prepare(call.operation, tooled.members, asked.unknown)
+    return replace(
+        prepared,
+        members=tooled.members if prepared.members is None else prepared.members,
+        dropped=(*tooled.dropped, *prepared.dropped),
+        translated=(*tooled.translated, *prepared.translated),
+    )
 
 
 def _refusal(refused: ParameterRefused) -> ApiError:

@@ -27,6 +27,7 @@ from gateway.proxy.limits import Limits
 from gateway.proxy.links import EndpointLink, EngineLink, addresses_of, link_engine, serves
 from gateway.proxy.queueing import AdmissionQueue
 from gateway.proxy.replies import engine_lines
+from gateway.proxy.tooling import Tooling
 from gateway.settings.tree import Model as ModelSettings
 from gateway.settings.tree import Settings, Timeouts
 from gateway.wire.answer import AnswerNames
@@ -71,6 +72,7 @@ class Destination:
     first_lines: bytes
     """The header lines of an answer that the first attempt brought."""
     limits: Limits
+    tooling: Tooling
     shapes: Mapping[Operation, Shape] = field(default_factory=dict)
     """What is done to this engine's answers, for operations whose answers have choices."""
 
@@ -253,6 +255,7 @@ def _model(
             meters.meter(name, target.engine.name),
             engine_lines(target.engine.name.encode(), 1),
             _limits(engines[target.engine.name].timeouts, settings),
+            Tooling(name, settings, engines[target.engine.name], target.model, meters),
             _shapes(engines[target.engine.name].profile, settings),
         )
         for target in targets
@@ -285,7 +288,12 @@ def _model(
 
 def _limits(engine: Timeouts, model: ModelSettings) -> Limits:
     own = model.timeouts
-    return Limits(own.first_token or engine.first_token, own.idle or engine.idle, own.total or engine.total)
+    return Limits(
+        own.first_token or engine.first_token,
+        own.idle or engine.idle,
+        own.total or engine.total,
+        whole=own.first_token is not None or "first_token" in engine.model_fields_set,
+    )
 
 
 def _shapes(kind: Profile, settings: ModelSettings) -> Mapping[Operation, Shape]:

@@ -189,7 +189,8 @@ def _named(*words: str, known: Callable[[str], object]) -> BeforeValidator:
             known(text)
         except UnknownFormatError as error:
             close = str(error).partition("; ")[2].rstrip("?") or None
-            raise RefusedValueError(f"expected {', '.join(words)}, or a name that an engine has for it", close) from None
+            wanted = f"expected {', '.join(words)}, or a name that an engine has for it"
+            raise RefusedValueError(wanted, close) from None
         return text
 
     return BeforeValidator(check)

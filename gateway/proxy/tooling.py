@@ -1,0 +1,143 @@
+"""Tool calls and reasoning of one model on one engine, as the data path deals with them.
+
+What is decided and done is pure (`gateway.wire.tools`); here it meets what is known about the engine at run time, and
+what is to be told goes to the metrics and the log.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+import structlog
+
+from engines.policy import Members
+from gateway.metrics import Meters
+from gateway.proxy.links import EngineLink
+from gateway.settings.tree import Model as ModelSettings
+from gateway.wire.shape import ReasoningField, Stage
+from gateway.wire.toolcalls.detect import Finding
+from gateway.wire.toolcalls.history import rewrite_ids
+from gateway.wire.toolcalls.spec import IdStyle
+from gateway.wire.tools import (
+    Facts,
+    Parse,
+    ReasoningRule,
+    Tooled,
+    known_format,
+    plan,
+    prepare,
+    read_ask,
+)
+from gateway.wire.tools.legacy import in_new_words, speaks_of_functions
+from gateway.wire.tools.thinking import Thinking
+
+NEEDS_PARSER: Final = b"--tool-call-parser"
+"""Named by vLLM and Triton when they refuse tools for want of a parser."""
+
+_NOTHING: Final = Tooled()
+_CALLS: Final = b'"tool_calls"'
+_THINKING_OFF: Final = (b'"enable_thinking":false', b'"thinking":false')
+_decode_messages = msgspec.json.Decoder(list[dict[str, object]]).decode
+_log = structlog.get_logger()
+
+
+class Tooling:
+    """One model on one engine. ``name``: as configured; ``model``: as the engine calls it."""
+
+    __slots__ = ("_link", "_meters", "_name", "_told", "found", "parse", "rule")
+
+    def __init__(self, name: str, settings: ModelSettings, link: EngineLink, model: str, meters: Meters) -> None:
+        self._name = name
+        self._link = link
+        self._meters = meters
+        self._told = False
+        self.parse = Parse(settings.tools.parse)
+        self.found: Finding = known_format(settings.tools.format, link.settings.parser, link.profile.kind, model, name)
+        thinking = settings.reasoning
+        self.rule = ReasoningRule(thinking.format, thinking.opened, ReasoningField(thinking.field))
+
+    @property
+    def facts(self) -> Facts:
+        """What is known now."""
+        link = self._link
+        return Facts(
+            link.profile.kind,
+            self.parse,
+            self.found,
+            link.settings.parser,
+            link.without_parser,
+            link.settings.guided_decoding,
+            link.engine.version or "",
+        )
+
+    def prepare(self, members: Members) -> Tooled:
+        """A chat request made ready as far as tools are concerned. Raises ParameterRefused."""
+        legacy = "functions" in members and self.parse is not Parse.OFF and speaks_of_functions(members)
+        changed = in_new_words(members) if legacy else None
+        asked = members if changed is None else changed
+        if (renumbered := self._history(asked)) is not None:
+            asked = changed = renumbered
+        ask = read_ask(asked, legacy=legacy) if "tools" in asked else None
+        if ask is None:
+            return _NOTHING if changed is None else Tooled(changed)
+        facts = self.facts
+        tooled = prepare(plan(facts, ask), facts, ask, asked)
+        if changed is None:
+            return tooled
+        words = ("functions",) if legacy else ()
+        return replace(
+            tooled,
+            members=tooled.members or changed,
+            dropped=() if legacy else tooled.dropped,
+            translated=(*words, *tooled.translated),
+        )
+
+    def stage(self, tooled: Tooled, members: Members, choices: int) -> Stage | None:
+        """The stage that reads the answer; None if there is nothing to read in it."""
+        rule = self.rule
+        if rule.opened and _thinking_is_off(members):
+            rule = replace(rule, opened=False)
+        if tooled.reading is not None:
+            return tooled.reading.stage(rule, choices, self._leaked)
+        return None if rule.format == "off" else Thinking(rule, self.facts.wire, choices)
+
+    def learns(self, status: int, refusal: bytes) -> bool:
+        """Whether an engine's refusal says that it has no parser, which nobody knew, and which need not stop us."""
+        link = self._link
+        if status != 400 or NEEDS_PARSER not in refusal or link.without_parser:
+            return False
+        if link.settings.parser == "none" or self.parse in (Parse.ENGINE, Parse.OFF):
+            return False
+        link.without_parser = True
+        _log.info("engine has no tool parser", engine=link.engine.name, calls="are read by the gateway")
+        return True
+
+    def _history(self, members: Members) -> Members | None:
+        """The messages with ids as the model's template needs them; None if they may stay."""
+        wire = self.facts.wire if self.found.format else None
+        if wire is None or wire.id_style is IdStyle.ANY or _CALLS not in bytes(members.get("messages", b"")):
+            return None
+        try:
+            messages = _decode_messages(members["messages"])
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        made = rewrite_ids(messages, wire.id_style)
+        return None if made is messages else members | {"messages": msgspec.Raw(msgspec.json.encode(made))}
+
+    def _leaked(self, emitted: str) -> None:
+        self._meters.happened("tool_markup_leaked", self._name)
+        if not self._told:
+            self._told = True
+            _log.warning(
+                "tool-call markup in content",
+                model=self._name,
+                engine=self._link.engine.name,
+                emits=emitted,
+                configured=self.found.format or "nothing",
+            )
+
+
+def _thinking_is_off(members: Members) -> bool:
+    """Whether a request switches the model's thinking off."""
+    raw = b"".join(bytes(members.get("chat_template_kwargs", b"")).split())
+    return any(sign in raw for sign in _THINKING_OFF)
