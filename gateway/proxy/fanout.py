@@ -139,11 +139,12 @@ class FanOut:
         self._fill(now)
 
     def abandon(self, outcome: Outcome) -> None:
-        """Gives up every part."""
+        """Gives up every part. A death is that of one endpoint only."""
         self.over = True
         running, self._running = self._running, {}
+        died = self.lease.endpoint if isinstance(outcome, Broken) else None
         for attempt in running.values():
-            attempt.abandon(outcome)
+            attempt.abandon(outcome if died is None or attempt.lease.endpoint is died else CLIENT_GONE)
 
     def pause(self) -> None:
         """Stops reading, and begins no further part."""
