@@ -74,6 +74,7 @@ class Attempt(msgspec.Struct, eq=False):
     _size: int = 0
     _answer_begun: bool = False
     _stale: bool = False
+    _twice: bool = False
     committed: bool = False
     over: bool = False
 
@@ -242,8 +243,9 @@ class Attempt(msgspec.Struct, eq=False):
 
     def _ask_otherwise(self, status: int, refusal: bytes) -> bool:
         """Whether the engine refused only how it was asked for tool calls, and is asked again as it can be."""
-        if self.outgoing.stage is None or not self.destination.tooling.learns(status, refusal):
+        if self._twice or self.outgoing.stage is None or not self.destination.tooling.learns(status, refusal):
             return False
+        self._twice = True
         try:
             self.outgoing = outgoing(self._call, self._asked, self.destination.link, self.outgoing.target)
         except ApiError as error:

@@ -102,14 +102,13 @@ class Tooling:
         return None if rule.format == "off" else Thinking(rule, self.facts.wire, choices)
 
     def learns(self, status: int, refusal: bytes) -> bool:
-        """Whether an engine's refusal says that it has no parser, which nobody knew, and which need not stop us."""
+        """Whether an engine's refusal says that it has no parser, which need not stop a request made without it."""
         link = self._link
-        if status != 400 or NEEDS_PARSER not in refusal or link.without_parser:
+        if status != 400 or NEEDS_PARSER not in refusal or self.parse in (Parse.ENGINE, Parse.OFF):
             return False
-        if link.settings.parser == "none" or self.parse in (Parse.ENGINE, Parse.OFF):
-            return False
-        link.without_parser = True
-        _log.info("engine has no tool parser", engine=link.engine.name, calls="are read by the gateway")
+        if not link.without_parser:
+            link.without_parser = True
+            _log.info("engine has no tool parser", engine=link.engine.name, calls="are read by the gateway")
         return True
 
     def _history(self, members: Members) -> Members | None:
