@@ -119,6 +119,10 @@ models:
     engine: embedder
     task: embedding
     aliases: [text-embedding-3-small]
+  ranker:
+    engine: embedder
+    task: rerank
+    model: {embedding_model}
   unreachable:
     engine: absent
     model: {chat_model}

@@ -471,4 +471,4 @@ async def test_a_turn_of_claude_code_with_a_tool(simulated: AsyncAnthropic) -> N
 
     assert first.stop_reason == "tool_use"
     assert (call.name, call.input) == ("get_weather", {"city": "Paris"})
-    assert any("It is 21 degrees in Paris." in str(block) for block in second.content)
+    assert "21 degrees" in str(second.content)
