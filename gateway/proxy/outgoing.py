@@ -41,7 +41,7 @@ def check_asked(call: Call, asked: Asked) -> None:
     wanted = TASKS.get(operation, asked.task)
     if asked.task != wanted:
         raise InvalidRequest(f"'{call.model}' {_WRONG_TASK.get(wanted) or _INSTEAD[asked.task]}.", param="model")
-    if not asked.served[operation]:
+    if not asked.served(operation):
         raise no_such_path(call)
     by_text = operation is Operation.EMBEDDINGS and asked.token_inputs == "reject"
     if by_text and is_token_input(call.members.get("input")):

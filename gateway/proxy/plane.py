@@ -45,6 +45,9 @@ TASKS: Final[Mapping[Operation, str]] = {
 }
 """What a model must be for, to be asked for an operation; operations that are not here take any model."""
 
+EVERYWHERE: Final = frozenset({Operation.CHAT, Operation.COMPLETIONS})
+"""Operations that every engine has."""
+
 SHAPED: Final = (Operation.CHAT, Operation.COMPLETIONS)
 """Operations whose answers have choices, whole or streamed."""
 
@@ -89,8 +92,6 @@ class Asked:
     destinations: Mapping[str, Destination]
     unserved: Meter
     names: Mapping[Operation, AnswerNames]
-    served: Mapping[Operation, frozenset[str]]
-    """The engines of ``destinations`` that have an operation."""
     key: Key | None = None
     """What finds the key that the route's policy wants; None if it wants none."""
     queue: AdmissionQueue | None = None
@@ -99,15 +100,20 @@ class Asked:
     stand_ins: Mapping[str, "Asked"] = field(default_factory=dict)
     """The fallback models, under the name that this one was asked by."""
     mixed: bool = field(init=False)
-    """Whether some of its engines have operations that others have not."""
+    """Whether there are several engines, of which some may not have an operation."""
 
     def __post_init__(self) -> None:
-        self.mixed = any(able and len(able) < len(self.destinations) for able in self.served.values())
+        self.mixed = len(self.destinations) > 1
+
+    def served(self, operation: Operation) -> bool:
+        """Whether any engine has the operation, as far as is known now."""
+        return operation in EVERYWHERE or any(serves(each.link, operation) for each in self.destinations.values())
 
     def strangers(self, operation: Operation) -> tuple[Endpoint, ...]:
         """The endpoints that cannot be asked for an operation, because their engine does not have it."""
-        able = self.served[operation]
-        links = [each.link for name, each in self.destinations.items() if name not in able]
+        if operation in EVERYWHERE:
+            return ()
+        links = [each.link for each in self.destinations.values() if not serves(each.link, operation)]
         return tuple(endpoint for link in links for endpoint in link.engine.endpoints)
 
 
@@ -260,10 +266,6 @@ def _model(
         )
         for target in targets
     }
-    served = {
-        operation: frozenset(engine for engine, each in destinations.items() if serves(each.link, operation))
-        for operation in Operation
-    }
     causes = frozenset(Cause(cause) for cause in settings.fallback_on)
     for asked in (name, *settings.aliases):
         names = {operation: AnswerNames(operation, asked) for operation in Operation}
@@ -278,7 +280,6 @@ def _model(
                 destinations,
                 meters.meter(name, ""),
                 names,
-                served,
                 key_of(settings),
                 queue,
                 Fallbacks(settings.fallbacks, causes),
