@@ -233,6 +233,7 @@ FORMATS: Final[tuple[Format, ...]] = (
             ),
         ),
         "kimi_k3",
+        implicit=Implicit.AT_ONCE,
         transparent=("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
         special=True,
     ),

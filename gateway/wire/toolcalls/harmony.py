@@ -17,14 +17,17 @@ from gateway.wire.toolcalls.spec import COMMON_TURN_ENDS
 
 _OPENERS: Final = ("<|start|>", "<|channel|>")
 _ENDS: Final = ("<|end|>", "<|call|>", "<|return|>")
-_BODY_ENDS: Final = marks(*_OPENERS, *_ENDS, *COMMON_TURN_ENDS)
-_OUTSIDE: Final = marks(*_OPENERS, "<|message|>", *_ENDS, *COMMON_TURN_ENDS)
+_WORDS: Final = marks(*_OPENERS, "<|message|>", *_ENDS, *COMMON_TURN_ENDS)
 _HEADER: Final = marks(*_OPENERS, "<|message|>", "<|constrain|>", *_ENDS)
-_AFTER_CALL: Final = marks(*_OPENERS, *_ENDS)
+_AFTER_MESSAGE: Final = marks(*_OPENERS, *_ENDS, "assistant")
 _RECIPIENT: Final = re.compile(r"\bto=([^\s<]+)")
 _CHANNEL: Final = re.compile(r"<\|channel\|>\s*([a-z_]+)")
+_HEADER_TOKEN: Final = re.compile(r"<\|(?:start|channel|constrain)\|>")
+_HEADER_WORD: Final = re.compile(r"[\w.=/:-]+")
+_OWN_WORDS: Final = ("assistant", "analysis", "commentary", "final", "json", "code")
 _NOBODY: Final = frozenset({"assistant", "user", "system", "developer", "all"})
 _MAX_HEADER: Final = 1024
+_MAX_HEADER_WORDS: Final = 6
 _LEAD: Final = marks(
     " to=", "to=", "analysis<|message|>", "commentary<|message|>", "final<|message|>",
     "analysis", "commentary to=functions.", "assistantcommentary to=functions.",
@@ -45,6 +48,11 @@ class _Header:
     recipient: str
 
     @property
+    def offered_by_us(self) -> bool:
+        """Whether the recipient is a function of the request; others are tools that the model knows by itself."""
+        return self.recipient.startswith("functions.")
+
+    @property
     def function(self) -> str:
         """The function it calls; empty if it is no call."""
         return "" if self.recipient in _NOBODY else self.recipient.removeprefix("functions.")
@@ -56,27 +64,42 @@ def _parsed(raw: str) -> _Header:
     return _Header(channels[-1] if channels else "", recipients[-1] if recipients else "")
 
 
+def _plausible(raw: str) -> bool:
+    """Whether this can be a header: a few words of role, channel, recipient and type between its tokens."""
+    words = _HEADER_TOKEN.sub(" ", raw).split()
+    return len(words) <= _MAX_HEADER_WORDS and all(_HEADER_WORD.fullmatch(word) for word in words)
+
+
+def _known(raw: str) -> bool:
+    """Whether a header holds nothing but its own words, the last one perhaps cut short."""
+    *words, last = _HEADER_TOKEN.sub(" ", raw).split() or [""]
+    return all(word in _OWN_WORDS for word in words) and any(word.startswith(last) for word in _OWN_WORDS)
+
+
 class HarmonyMachine(Machine):
     """Reads one answer in Harmony."""
 
     def run(self) -> Pull[None]:
         """Reads the whole answer."""
-        if self._setting.starts_in_reasoning:
-            yield from self._body(self._thoughts)
-        else:
-            yield from self._first()
+        channel = yield from self._first()
+        inside = channel is not self.sink.content
         while True:
-            content = self.sink.content
-            word = yield from self.cursor.until(_OUTSIDE, content.write)
+            word = yield from self.cursor.until(_WORDS, channel.write)
             if not word:
                 return
             if word in _OPENERS:
-                yield from self._message(word)
-            elif word == "<|message|>":
-                content.edge()
-                yield from self._body(content)
+                found = yield from self._message(word, channel)
+                channel, inside = found or channel, inside or found is not None
+            elif word == "<|message|>" and not inside:
+                channel.edge()
+                inside = True
+            elif word in _ENDS and (not inside or (yield from self.cursor.ahead(_AFTER_MESSAGE)) != ""):
+                channel.edge()
+                channel, inside = self.sink.content, False
+            elif word in COMMON_TURN_ENDS and word not in _ENDS:
+                channel.turn_end(word)
             else:
-                content.turn_end(word)
+                channel.write(word)
 
     @property
     def after_markup(self) -> bool:
@@ -87,61 +110,61 @@ class HarmonyMachine(Machine):
     def _thoughts(self) -> Channel:
         return self.sink.reasoning if self._setting.reasoning else self.sink.content
 
-    def _message(self, word: str) -> Pull[None]:
-        """Reads a message whose header begins with `word`."""
+    def _message(self, word: str, channel: Channel) -> Pull[Channel | None]:
+        """Reads a message's header that begins with `word`.
+
+        Returns:
+            Where its body belongs; None if it is none, and its first character is text of `channel`.
+        """
         raw = word
         cursor = self.cursor
 
         def collect(text: str) -> None:
             nonlocal raw
             raw += text
-            if len(raw) > _MAX_HEADER:
+            if len(raw) > _MAX_HEADER or not _plausible(raw):
                 raise MismatchError
 
         cursor.mark(word)
         try:
-            while (found := (yield from cursor.until(_HEADER, collect))) and found != "<|message|>":
+            while (found := (yield from cursor.until(_HEADER, collect, tail=False))) and found != "<|message|>":
                 if found in _ENDS:
                     break
                 raw = found if found == "<|start|>" else raw + found
         except MismatchError:
             cursor.rewind()
-            self.sink.content.write(cursor.take(cursor.pos + 1))
-            return
+            channel.write(cursor.take(cursor.pos + 1))
+            return None
+        channel.edge()
         header = _parsed(raw)
         if found != "<|message|>":
-            self._headless(header, raw)
-            return
-        yield from self._deliver(header, raw + found)
+            self._headless(header, raw, channel)
+            return self.sink.content
+        return (yield from self._deliver(header, raw + found))
 
-    def _headless(self, header: _Header, raw: str) -> None:
-        """A header without a message: nothing, unless it was about to make a call."""
+    def _headless(self, header: _Header, raw: str, channel: Channel) -> None:
+        """A header without a message: nothing, unless it was about to make a call, or is none."""
         name = header.function
-        if not name or not self._setting.calls:
-            self.cursor.release()
-            self.sink.content.edge()
-        elif self.cursor.eof and self.cut and not raw.endswith(name):
-            self.begin(name)
-        else:
-            self.cursor.release()
-            self.sink.content.write(raw)
-
-    def _deliver(self, header: _Header, raw: str) -> Pull[None]:
-        """Reads the body of a message."""
-        content = self.sink.content
-        if header.function:
-            if self._setting.calls and (yield from self._call(header)):
-                return
-            self.cursor.release()
-            content.write(raw)
-            yield from self._body(content)
-            return
         self.cursor.release()
-        channel = self._thoughts if header.channel == "analysis" else content
+        if name and self._setting.calls and self.cursor.eof and self.cut and not raw.endswith(name):
+            self.begin(name)
+        elif name or not _known(raw):
+            channel.write(raw)
+
+    def _deliver(self, header: _Header, raw: str) -> Pull[Channel]:
+        """Finds where the body of a message belongs; a call is read here."""
+        content = self.sink.content
+        if header.function and self._setting.calls and (yield from self._call(header)):
+            return content
+        self.cursor.release()
+        if header.function and (header.offered_by_us or not self._setting.calls):
+            content.write(raw)
+            return content
+        channel = self._thoughts if header.function or header.channel == "analysis" else content
         channel.edge()
         if self._setting.guided and channel is content:
             yield from self._lead()
-        yield from self._body(channel)
+        return channel
 
     def _call(self, header: _Header) -> Pull[bool]:
         """Tries to read the body of a message as a call's arguments."""
@@ -153,10 +176,7 @@ class HarmonyMachine(Machine):
         except MismatchError as error:
             self._stop(error, before)
         self.named = None
-        if sink.count == before:
-            return False
-        yield from self._body(sink.content)
-        return True
+        return sink.count > before
 
     def _arguments(self, name: str) -> Pull[None]:
         """Reads a message's body as a call's arguments."""
@@ -168,56 +188,38 @@ class HarmonyMachine(Machine):
             yield from self.json(self.arguments)
             self.end()
             return
-        word = yield from cursor.ahead(_AFTER_CALL)
+        word = yield from cursor.ahead(_AFTER_MESSAGE)
         if word == "" or (word is None and self.cut):
             raise CutError if word is None else MismatchError
         self.call(name, "{}")
 
-    def _body(self, channel: Channel) -> Pull[None]:
-        """Reads a message's body up to its end, or the next header."""
-        while True:
-            word = yield from self.cursor.until(_BODY_ENDS, channel.write)
-            if word in _OPENERS:
-                channel.edge()
-                yield from self._message(word)
-                return
-            if not word or word in _ENDS:
-                channel.edge()
-                return
-            channel.turn_end(word)
-
-    def _first(self) -> Pull[None]:
+    def _first(self) -> Pull[Channel]:
         """The beginning of the answer: a header whose opener was in the prompt, or the bare name of a channel."""
-        cursor = self.cursor
+        cursor, content = self.cursor, self.sink.content
+        if self._setting.starts_in_reasoning:
+            return self._thoughts
         word = yield from cursor.lit(_LEAD)
-        if not word:
-            return
         if word.endswith("to=") and "commentary" not in word:
-            yield from self._message(word)
-        elif word.endswith("<|message|>"):
-            yield from self._deliver(_Header(word.removesuffix("<|message|>"), ""), word)
-        elif word == "analysis":
+            return (yield from self._message(word, content)) or content
+        if word.endswith("<|message|>"):
+            return (yield from self._deliver(_Header(word.removesuffix("<|message|>"), ""), word))
+        if word == "analysis":
             char = yield from cursor.peek()
             if not (char.isupper() or char in ("'", '"')):
-                self.sink.content.write(word)
-                return
+                content.write(word)
+                return content
             self.sink.repair("stripped_markers")
             yield from self._stripped(self._thoughts)
-        elif not (yield from self._stripped_call(word)):
-            return
-        else:
-            yield from self._stripped(self.sink.content)
+        elif word and (yield from self._stripped_call(word)):
+            yield from self._stripped(content)
+        return content
 
     def _stripped(self, channel: Channel) -> Pull[None]:
         """Reads on in an answer whose special tokens were removed."""
-        words = marks(*_STRIPPED.words, *_OUTSIDE.words)
         while True:
-            word = yield from self.cursor.until(words, channel.write)
+            word = yield from self.cursor.until(_STRIPPED, channel.write)
             channel.edge()
             if not word:
-                return
-            if word in _OPENERS:
-                yield from self._message(word)
                 return
             if word == "assistantanalysis":
                 channel = self._thoughts

@@ -34,6 +34,7 @@ class Machine(Reader):
         family = setting.reasoning
         self._fences = dict((*family.pairs, *family.leads)) if family else {}
         self._transparent = (*form.transparent, *(family.transparent if family else ()))
+        self._answer_openers = tuple(word for word in self._transparent if not _closes(word))
         self._turn_ends = (*COMMON_TURN_ENDS, *form.turn_ends)
         anywhere = tuple(opener for opener, _ in family.pairs) if family and family.anywhere else ()
         self._leads: Final = marks(*self._fences, *self._fences.values(), *self._transparent)
@@ -41,6 +42,7 @@ class Machine(Reader):
         self._words: Final = marks(*words)
         self._words_and_closers: Final = marks(*words, *self._closers)
         self._owed = False
+        self._empty = False
 
     @property
     def words(self) -> Marks:
@@ -86,7 +88,7 @@ class Machine(Reader):
     def _drop(self, word: str) -> Pull[None]:
         """Markup around the answer: it goes, with the newline that belongs to it."""
         self.sink.content.edge()
-        if not word.startswith(("</", "<|END", "<|close")):
+        if not _closes(word):
             yield from self.cursor.lit(_NEWLINE)
 
     def _lead(self) -> Pull[None]:
@@ -152,8 +154,9 @@ class Machine(Reader):
         self.only_offered = grammar.only_offered or (bool(grammar.opens) and word not in grammar.opens)
         found = yield from self._tried(self._section(grammar, word), word)
         self.only_offered = False
-        if not found:
+        if not found and not self._empty:
             channel.write(self.cursor.take(self.cursor.pos + 1))
+        self._empty = False
         return found
 
     def _stop(self, error: MismatchError, before: int) -> bool:
@@ -181,9 +184,13 @@ class Machine(Reader):
         return sink.count > before
 
     def _section(self, grammar: Grammar, word: str) -> Pull[None]:
-        """Reads the calls of a section up to its closer."""
+        """Reads the calls of a section up to its closer.
+
+        An empty section of special tokens, which no prose contains, is markup and nothing else.
+        """
         cursor, sink = self.cursor, self.sink
         before = sink.count
+        first = True
         if word and word in grammar.item_opens:
             yield from self._item(grammar)
             if grammar.opens:
@@ -192,9 +199,11 @@ class Machine(Reader):
             yield from cursor.spaces()
             found = yield from cursor.lit(grammar.inside)
             if found in grammar.closes:
-                if sink.count == before:
+                self._empty = first and word in grammar.opens and self._setting.format.special
+                if sink.count == before and not self._empty:
                     raise MismatchError
                 break
+            first = False
             if found in grammar.item_opens:
                 yield from self._item(grammar)
             elif not found:
@@ -244,6 +253,8 @@ class Machine(Reader):
         channel.edge()
         implicit = self._setting.format.implicit if self._setting.calls else Implicit.NEVER
         openers = self._openers if implicit is not Implicit.NEVER else {}
+        if self._setting.format.special:
+            closers = (*closers, *self._answer_openers)
         words = marks(*closers, *openers, *self._turn_ends)
         while True:
             word = yield from self.cursor.until(words, channel.write)
@@ -283,3 +294,8 @@ class Machine(Reader):
         self._owed = False
         sink.reasoning.write(text)
         return False
+
+
+def _closes(word: str) -> bool:
+    """Whether markup around the answer ends it."""
+    return word.startswith(("</", "<|END", "<|close"))

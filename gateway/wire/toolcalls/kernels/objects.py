@@ -62,7 +62,7 @@ class _Notation:
         """The inside of `{…}`, its opening brace consumed."""
         cursor = self._reader.cursor
         given = 0
-        while (yield from self._next(given)) != "}":
+        while (yield from self._next(given, "}")) != "}":
             key = yield from self._key()
             emit((", " if given else "{") + quoted(key) + ": ")
             yield from cursor.spaces()
@@ -76,7 +76,7 @@ class _Notation:
         inner = element(schema, self._root)
         emit("[")
         given = 0
-        while (yield from self._next(given)) != "]":
+        while (yield from self._next(given, "]")) != "]":
             if given:
                 emit(", ")
             yield from self._value(inner, emit, depth)
@@ -84,7 +84,8 @@ class _Notation:
         cursor.take(cursor.pos + 1)
         emit("]")
 
-    def _next(self, given: int) -> Pull[str]:
+    def _next(self, given: int, closer: str) -> Pull[str]:
+        """Passes the comma between elements; returns the character that stands then."""
         cursor = self._reader.cursor
         yield from cursor.spaces()
         char = yield from cursor.peek()
@@ -92,10 +93,12 @@ class _Notation:
             cursor.take(cursor.pos + 1)
             yield from cursor.spaces()
             char = yield from cursor.peek()
-        elif given and char not in ("}", "]", ""):
+        elif given and char not in (closer, ""):
             raise MismatchError
         if not char:
             raise CutError
+        if char != closer and char in "]}":
+            raise MismatchError
         return char
 
     def _key(self) -> Pull[str]:

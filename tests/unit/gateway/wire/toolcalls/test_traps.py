@@ -390,3 +390,45 @@ def test_a_stream_ends_once() -> None:
     stream.finish()
     with pytest.raises(ValueError, match="before"):
         stream.finish()
+
+
+@pytest.mark.parametrize("inner", ["[}", "[1}]", "{]", "[[}", "[,}", "{a:[}"])
+def test_mismatched_brackets_end_an_object_call(inner: str) -> None:
+    """They are no elements, however many are wanted."""
+    text = f"<|tool_call>call:get_time{{a:{inner}"
+    _, _, [(name, arguments, whole)], _ = read(text, "gemma4")
+    assert name == "get_time"
+    assert not whole
+    assert len(arguments) < 40
+
+
+def test_markers_in_reasoning_of_harmony_are_text() -> None:
+    """A header is a few words and then a message; an end is followed by a header or nothing."""
+    thought = "I must not write <|call|> or <|channel|>final myself; the call does it."
+    text = f"<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant"
+    text += " to=functions.get_time<|channel|>commentary <|constrain|>json<|message|>{}"
+    assert read(text, "harmony") == (None, thought, [("get_time", "{}", True)], "tool_calls")
+
+
+def test_messages_to_the_models_own_tools_are_no_content() -> None:
+    """Nobody offered `python`; what is said to it belongs to the reasoning."""
+    text = "<|channel|>commentary to=python <|constrain|>code<|message|>print(1)"
+    assert read(text, "harmony") == (None, "print(1)", [], "stop")
+    offered = [{"type": "function", "function": {"name": "python"}}]
+    call = text.replace("print(1)", '{"code": "print(1)"}')
+    assert read(call, "harmony", tools=offered)[2] == [("python", '{"code": "print(1)"}', True)]
+
+
+def test_an_empty_section_of_special_tokens_goes() -> None:
+    """No prose contains them; `<tool_call></tool_call>` may be prose."""
+    section = "<|tool_calls_section_begin|><|tool_calls_section_end|>"
+    assert read("Ok. " + section, "kimi_k2") == ("Ok. ", None, [], "stop")
+    assert read("<tool_call></tool_call>", "hermes") == ("<tool_call></tool_call>", None, [], "stop")
+
+
+def test_an_answer_that_skips_its_reasoning() -> None:
+    """The prompt opened it, the model goes straight to its response channel, or to its tools."""
+    text = "<|open|>response<|sep|>Hi<|close|>response<|sep|>"
+    assert read(text, "kimi_k3", starts_in_reasoning=True) == ("Hi", None, [], "stop")
+    call = '<|open|>tools<|sep|><|open|>call tool="get_time" index="1"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>'
+    assert read("hm" + call, "kimi_k3", starts_in_reasoning=True)[1:3] == ("hm", [("get_time", "{}", True)])
