@@ -1,5 +1,6 @@
 """Anthropic's Messages API: whole, streamed, broken; with Anthropic's SDK, and as Claude Code asks."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -23,7 +24,7 @@ from tests.support.named_bytes import (
     read_named,
 )
 from tests.support.openai_bytes import vllm_error
-from tests.support.scripted import Script, ScriptedEngine, in_turn, reply, silent, stream
+from tests.support.scripted import Script, ScriptedEngine, Talk, in_turn, reply, silent, stream
 from tests.support.sdk import anthropic_client
 from tests.support.serving import Serving
 
@@ -214,6 +215,29 @@ async def test_an_error_before_the_first_word_is_an_http_error(client: Client, e
 
     assert answer.status == 502
     assert anthropic_error(answer)[0] == "api_error"
+
+
+async def test_after_a_heartbeat_an_error_is_an_event(gateway: Gateway, engine: ScriptedEngine) -> None:
+    """The status is out; the event is Anthropic's all the same."""
+    serving = await gateway(one_engine(engine, server={"heartbeat": 0.1}))
+    asked = asyncio.Event()
+
+    async def slow(talk: Talk) -> None:
+        await asked.wait()
+        await reply(vllm_error("dead", 500), status=500)(talk)
+
+    engine.on(MESSAGES, slow)
+    async with await serving.connect() as client:
+        await client.post(MESSAGES, STREAM)
+        head = await client.head()
+        first = await client.chunk()
+        asked.set()
+        answer = await client.body(head)
+
+    assert first.startswith(b":")
+    assert not answer.whole
+    ((kind, told),) = read_named(answer.body.replace(first, b""))
+    assert (kind, told["error"]["type"]) == ("error", "api_error")
 
 
 # ---- errors

@@ -1,5 +1,6 @@
 """The Responses API through the gateway: whole, streamed, broken; with the OpenAI SDK, and as Codex asks."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -232,6 +233,30 @@ async def test_an_engine_that_falls_silent_is_too_late(gateway: Gateway, engine:
         answer = await client.answer()
 
     assert (answer.status, answer.error["code"]) == (504, "engine_timeout")
+
+
+async def test_after_a_heartbeat_an_error_is_a_failed_response(gateway: Gateway, engine: ScriptedEngine) -> None:
+    """The status is out, and no engine has given the response an id."""
+    serving = await gateway(one_engine(engine, server={"heartbeat": 0.1}))
+    asked = asyncio.Event()
+
+    async def slow(talk: Talk) -> None:
+        await asked.wait()
+        await reply(vllm_error("dead", 500), status=500)(talk)
+
+    engine.on(RESPONSES, slow)
+    async with await serving.connect() as client:
+        await client.post(RESPONSES, STREAM)
+        head = await client.head()
+        first = await client.chunk()
+        asked.set()
+        answer = await client.body(head)
+
+    assert first.startswith(b":")
+    assert not answer.whole
+    ((kind, told),) = read_named(answer.body.replace(first, b""))
+    assert (kind, told["error"]["code"]) == ("response.failed", "engine_error")
+    assert told["response"]["id"].startswith("resp_")
 
 
 # ---- refusals
