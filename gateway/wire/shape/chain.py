@@ -17,7 +17,7 @@ def _shortest(signs: Iterable[bytes]) -> tuple[bytes, ...]:
 class Chain:
     """The stages of one stream or one whole answer, in their order."""
 
-    __slots__ = ("_every", "_signs", "_stages", "reads_text")
+    __slots__ = ("_every", "_signs", "_stages", "_whole", "reads_text")
 
     def __init__(self, stages: Sequence[Stage]) -> None:
         self._set(stages)
@@ -26,6 +26,7 @@ class Chain:
         self._stages = tuple(stages)
         self._every = any(stage.signs is None for stage in stages)
         self._signs = () if self._every else _shortest(sign for stage in stages for sign in stage.signs or ())
+        self._whole = tuple(stage for stage in stages if type(stage).whole is not Stage.whole)
         self.reads_text = any(stage.reads_text for stage in stages)
 
     def after(self, stage: Stage) -> "Chain":
@@ -75,7 +76,7 @@ class Chain:
 
     def whole(self, body: bytes) -> Event | None:
         """A whole answer put right; None if it is right as it is, or no answer that stages know."""
-        concerned = [stage for stage in self._stages if stage.concerns_whole(body)]
+        concerned = [stage for stage in self._whole if stage.concerns_whole(body)]
         if not concerned:
             return None
         try:

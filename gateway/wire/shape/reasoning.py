@@ -9,6 +9,9 @@ from gateway.wire.shape.event import Event, said_in
 from gateway.wire.shape.stage import Stage
 
 NAMES: Final = ("reasoning", "reasoning_content")
+_BEGIN: Final = b'"reasoning'
+_MEMBERS: Final = (b'"reasoning"', b'"reasoning_content"')
+_NULLS: Final = (b'"reasoning":null', b'"reasoning_content":null')
 
 
 class ReasoningField(StrEnum):
@@ -28,17 +31,20 @@ class Reasoning(Stage):
         self._wanted = NAMES if field is ReasoningField.BOTH else (field.value,)
         self._unwanted = tuple(name for name in NAMES if name not in self._wanted)
 
-    signs = (b'"reasoning',)  # both names begin so
+    signs = (_BEGIN,)
 
     def take(self, event: Event) -> Sequence[Event] | None:
         """The deltas' reasoning."""
         return (event,) if self._respell(event, "delta") else None
 
     def concerns_whole(self, data: bytes) -> bool:
-        """More of the names than there are nulls: vLLM's answers always have `"reasoning":null`."""
-        if b'"reasoning' not in data:
-            return False
-        return sum(data.count(b'"%s":' % name) for name in _RAW) > sum(data.count(b'"%s":null' % name) for name in _RAW)
+        """One of the names, and not null: vLLM's answers always have `"reasoning":null`."""
+        at = data.find(_BEGIN)
+        while at >= 0:
+            if data.startswith(_MEMBERS, at) and not data.startswith(_NULLS, at):
+                return True
+            at = data.find(_BEGIN, at + len(_BEGIN))
+        return False
 
     def whole(self, answer: Event) -> bool:
         """The messages' reasoning."""
@@ -61,6 +67,3 @@ class Reasoning(Stage):
         for name in self._unwanted:
             says.pop(name, None)
         return True
-
-
-_RAW: Final = tuple(name.encode() for name in NAMES)
