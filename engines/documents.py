@@ -28,6 +28,12 @@ Parameters that no row names follow the model's `unknown_parameters`: `drop` (to
 
 NOT_THERE = "-"
 
+_TOOLS = """\
+Tools are dealt with before this table, unless the model says `tools.parse: off`: `functions` and `function_call` become
+`tools` and `tool_choice`, and answers come back in the old form; `parallel_tool_calls: false` gives the first call only;
+calls that must come are forced as the engine can be made to. The rows show what is done with what is left.
+"""
+
 _TITLES: Mapping[Operation, str] = {
     Operation.CHAT: "Chat completions",
     Operation.COMPLETIONS: "Completions",
@@ -79,6 +85,8 @@ def _parameters(engines: list[Plain], operation: Operation) -> Iterator[str]:
     openai = OPENAI[operation]
     own = sorted(set().union(*tables) - set(openai))
     titles = [engine["title"] for engine in served]
+    if operation is Operation.CHAT:
+        yield _TOOLS
     yield from _table(["OpenAI's parameter", *titles], _rows(openai, tables))
     yield ""
     yield from _table(["engines' own parameter", *titles], _rows(own, tables))

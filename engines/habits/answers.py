@@ -109,10 +109,12 @@ ANSWERS: tuple[Habit, ...] = (
         _SHAPE + "reasoning_is_where_the_model_s_settings_say",
         _SHAPE + "reasoning_in_the_history_is_taken_in_both_spellings",
     ),
-    passed_on(
+    same(
         "Without a reasoning parser the thoughts stand in `content`, in their tags",
         EVERY,
-        "whether tags are thoughts or text is the model's affair until its format is configured",
+        "taken apart, unless the model says `reasoning.format: off`",
+        "tests/unit/gateway/wire/toolcalls/test_reasoning.py::test_reasoning_comes_apart_from_the_call",
+        "tests/unit/gateway/wire/toolcalls/test_reasoning.py::test_off_leaves_the_fences_in_the_content",
     ),
     passed_on(
         "With the parser `qwen3`, an answer without thoughts is all in `reasoning`, and `content` is null",

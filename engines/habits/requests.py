@@ -95,17 +95,19 @@ REQUESTS: tuple[Habit, ...] = (
         _PREPARE + "allowed_tools_become_the_only_tools",
         _WIRE + "allowed_tools",
     ),
-    refused(
+    same(
         "`parallel_tool_calls` is an unknown field",
         STRICT,
-        "left out when true or without tools; `false` beside tools is 400",
+        "the gateway gives the first call only; with `tools.parse: off`, `false` beside tools is 400",
         _WIRE + "one_call_at_most",
+        _WIRE + "calls_that_are_left_to_the_engine",
     ),
-    refused(
-        "Legacy `functions` and `function_call` are ignored without a word",
-        (*VLLM, *TRITON),
-        "400 that names `tools`: an answer would have to be in the old form too",
-        _PREPARE + "what_an_engine_cannot_give_is_refused",
+    same(
+        "Legacy `functions` and `function_call` are ignored without a word, or unknown fields",
+        EVERY,
+        "become tools, and the answer comes back in the old form; with `tools.parse: off` they are 400",
+        _WIRE + "functions_of_old",
+        _WIRE + "calls_that_are_left_to_the_engine",
     ),
     same(
         "A function without `parameters` is 500 when it is chosen",
@@ -116,13 +118,13 @@ REQUESTS: tuple[Habit, ...] = (
     refused(
         "`tool_choice: required` only ever calls the first tool",
         TRITON,
-        "400 with several tools; with one it is what was asked for",
+        "one tool that stands for all is forced; what has no such form, or with `tools.parse: off`, is 400",
         _PREPARE + "triton_cannot_require_one_of_several_tools",
     ),
     passed_on(
         "`tool_choice: required` is 400, and a named choice needs a tool parser and a guided decoding backend",
         TRTLLM,
-        "depends on the version, the model and how the server was started; the engine's refusal names it",
+        "calls are forced through a `response_format` where guided decoding is configured; else 400",
     ),
     passed_on(
         "`strict` in a function is ignored (Triton), or 500 on vLLM's Rust frontend without a reasoning parser",

@@ -10,7 +10,7 @@ TOOL_CALLS: tuple[Habit, ...] = (
     same(
         "Tools without a parser: 400 (vLLM, Triton), or markup in `content` and nothing said (trtllm-serve)",
         EVERY,
-        "the gateway's own parser reads the calls",
+        "the gateway's own parser reads the calls where the model's format is known",
         _CALLS + "content_is_read_where_the_engine_does_not",
         _CALLS + "a_raw_message_is_read",
     ),
@@ -80,7 +80,7 @@ TOOL_CALLS: tuple[Habit, ...] = (
     refused(
         "`required` calls the first tool only (Triton), or does not exist (trtllm-serve)",
         STRICT,
-        "Triton: 400 with several tools; trtllm-serve: its own refusal",
+        "Triton: one tool that stands for all, else 400; trtllm-serve: guided decoding where configured, else 400",
         _PREPARE + "triton_cannot_require_one_of_several_tools",
     ),
     passed_on(
@@ -145,8 +145,9 @@ TOOL_CALLS: tuple[Habit, ...] = (
     same(
         "`parallel_tool_calls: false` is kept to by vLLM, and unknown to the others",
         STRICT,
-        "see above; where the gateway parses, only the first call is given",
+        "only the first call is given",
         _CALLS + "only_the_first_call_where_calls_may_not_be_parallel",
+        "tests/integration/test_parameters.py::test_one_call_at_most",
     ),
     passed_on(
         "`strict` constrains a call on vLLM, on trtllm-serve with some parsers, nowhere else", EVERY, "see above"

@@ -86,7 +86,10 @@ class Setting:
 
 
 def script(turn: Turn) -> Answer:
-    """Calls the first tool until it has the result."""
+    """Calls the first tool, twice if asked so, until it has the result."""
+    if turn.text == "two":
+        name = next(iter(turn.tools))
+        return Answer((Call(name, '{"city": "Oslo"}'), Call(name, '{"city": "Rome"}')))
     if turn.tools and turn.tool_result is None:
         return Answer((Call(turn.forced or next(iter(turn.tools)), '{"city": "Oslo"}'),))
     return Answer(("It is cold.",))
@@ -110,6 +113,7 @@ async def setting(request: pytest.FixtureRequest, gateway: Gateway) -> AsyncIter
             "models": {
                 "chat": {"engine": "e", "model": "tiny"},
                 "strict": {"engine": "e", "model": "tiny", "unknown_parameters": "reject"},
+                "raw": {"engine": "e", "model": "tiny", "tools": {"parse": "off"}},
             },
         }
     )
@@ -191,17 +195,49 @@ async def test_allowed_tools(setting: Setting) -> None:
 
 
 async def test_one_call_at_most(setting: Setting) -> None:
-    """Where the engine cannot promise it, the client is told so."""
-    asking = setting.sdk.chat.completions.create(
-        model="chat", messages=HELLO, tools=[PARAMETERS], parallel_tool_calls=False
+    """The first call is given, also where the engine knows nothing of it."""
+    two: list[ChatCompletionMessageParam] = [{"role": "user", "content": "two"}]
+    create = setting.sdk.chat.completions.create
+    answer = await create(model="chat", messages=two, tools=[PARAMETERS], parallel_tool_calls=False)
+    assert len(answer.choices[0].message.tool_calls or ()) == 1
+    assert answer.choices[0].finish_reason == "tool_calls"
+    indices = set()
+    async for chunk in await create(
+        model="chat", messages=two, tools=[PARAMETERS], parallel_tool_calls=False, stream=True
+    ):
+        indices |= {call.index for choice in chunk.choices for call in choice.delta.tool_calls or ()}
+    assert indices == {0}
+
+    if setting.kind is not EngineKind.VLLM:
+        assert not any("parallel_tool_calls" in body for body in setting.asked)
+
+
+async def test_functions_of_old(setting: Setting) -> None:
+    """Asked for in OpenAI's words before there were tools, and answered in them."""
+    functions: Any = [PARAMETERS["function"]]
+    answer = await setting.sdk.chat.completions.create(
+        model="chat", messages=HELLO, functions=functions, function_call="auto"
     )
-    if setting.kind is EngineKind.VLLM:
-        answer = await asking
-        assert len(answer.choices[0].message.tool_calls or ()) == 1
-        return
+    (choice,) = answer.choices
+
+    assert choice.finish_reason == "function_call"
+    assert choice.message.function_call is not None
+    assert (choice.message.function_call.name, choice.message.tool_calls) == ("get_weather", None)
+    assert json.loads(choice.message.function_call.arguments) == {"city": "Oslo"}
+    assert "functions" not in setting.asked[-1]
+
+
+async def test_calls_that_are_left_to_the_engine(setting: Setting) -> None:
+    """With `tools.parse: off` the gateway makes no promise about calls that the engine does not keep."""
+    create = setting.sdk.chat.completions.create
+    if setting.kind is not EngineKind.VLLM:
+        with pytest.raises(openai.BadRequestError) as refused:
+            await create(model="raw", messages=HELLO, tools=[PARAMETERS], parallel_tool_calls=False)
+        assert (refused.value.param, refused.value.code) == ("parallel_tool_calls", "unsupported_parameter")
+    functions: Any = [PARAMETERS["function"]]
     with pytest.raises(openai.BadRequestError) as refused:
-        await asking
-    assert (refused.value.param, refused.value.code) == ("parallel_tool_calls", "unsupported_parameter")
+        await create(model="raw", messages=HELLO, functions=functions)
+    assert (refused.value.param, refused.value.code) == ("functions", "unsupported_parameter")
 
 
 async def test_what_was_done_is_told(setting: Setting) -> None:
