@@ -195,7 +195,7 @@ class Exchange(Seeker):
             self.on_stream_end(b"")
             return
         seconds = self._limits.of(phase)
-        outcome = TimedOut(phase, by_client=seconds < attempt.destination.limits.of(phase))
+        outcome = TimedOut(phase, by_client=phase in self._limits.by_client)
         attempt.abandon(outcome)
         self.on_failure(outcome, verdicts.timed_out(phase, seconds))
 

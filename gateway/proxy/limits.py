@@ -48,6 +48,8 @@ class Limits:
     total: float
     whole: bool = True
     """Whether ``first_token`` also holds for answers that are not streamed: their first byte comes with their last."""
+    by_client: frozenset[Phase] = frozenset()
+    """The limits that are the client's own, and so nobody's fault."""
 
     def of(self, phase: Phase) -> float:
         """The limit of one phase; connecting has one of its own, at the endpoint's connections."""
@@ -59,15 +61,26 @@ class Limits:
             case Phase.TOTAL:
                 return self.total
 
-    def lowered(self, bounds: Bounds, *, hint: bool = True) -> "Limits":
-        """The limits as the client wants them; ``hint``: it hears nothing while the engine is silent.
+    def lowered(self, bounds: Bounds, *, streamed: bool, beats: bool) -> "Limits":
+        """The limits as the client wants them. ``beats``: it gets signs of life, so that silence does not matter to it.
 
-        Raises InvalidRequest when its limit cannot be understood.
+        Raises InvalidRequest when its own limit cannot be understood.
         """
         if bounds.malformed:
             raise InvalidRequest(
                 f"'{TIMEOUT.decode()}' must be a duration above 0, such as 30 or 500ms.", code="invalid_header"
             )
-        silence = bounds.silence if hint else inf
-        first_token, total = min(self.first_token, silence), min(self.total, bounds.total)
-        return Limits(first_token, min(self.idle, silence), total, self.whole)
+        silence = inf if beats else bounds.silence
+        held = self.first_token if self.whole or streamed else inf
+        lower = {
+            Phase.FIRST_TOKEN: silence < held,
+            Phase.IDLE: silence < self.idle,
+            Phase.TOTAL: bounds.total < self.total,
+        }
+        return Limits(
+            min(held, silence) if silence < inf else self.first_token,
+            min(self.idle, silence),
+            min(self.total, bounds.total),
+            self.whole or silence < inf,
+            frozenset(phase for phase, is_lower in lower.items() if is_lower),
+        )

@@ -209,7 +209,7 @@ def build_plane(
     return Plane(
         loop,
         settings,
-        deadlines or Deadlines(loop),
+        Deadlines(loop) if deadlines is None else deadlines,  # one without entries is false
         meters,
         ids or Ids(),
         engines,

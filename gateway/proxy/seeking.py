@@ -133,7 +133,7 @@ class Seeker:
         try:
             if self._inbound.bounds is not None:
                 beats = call.stream and plane.settings.server.heartbeat is not None
-                limits = limits.lowered(self._inbound.bounds, hint=not beats)
+                limits = limits.lowered(self._inbound.bounds, streamed=call.stream, beats=beats)
             sent = outgoing(call, asked, destination.link, target)
         except ApiError:
             lease.end(Rejected(400), now)

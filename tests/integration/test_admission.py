@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 
 import pytest
 
@@ -43,6 +44,15 @@ def depth(serving: Serving, model: str = "m") -> int:
     return serving.meters.queue(model).depth
 
 
+def busy(serving: Serving) -> int:
+    """Requests that wait or run; a number that only grows with each of them."""
+    return depth(serving) + sum(serving.in_flight)
+
+
+def more_than(serving: Serving, before: int) -> bool:
+    return busy(serving) > before
+
+
 def sheds(serving: Serving) -> dict[str, float]:
     return {
         sample.labels["reason"]: sample.value
@@ -57,9 +67,9 @@ async def numbered(stack: AsyncExitStack, serving: Serving, numbers: Iterator[in
     clients = []
     for _ in range(count):
         client = await stack.enter_async_context(await serving.connect())
-        before = depth(serving) + sum(serving.in_flight)
+        before = busy(serving)
         await client.post(CHAT, HELLO | {"seed": next(numbers)})
-        await until(lambda before=before: depth(serving) + sum(serving.in_flight) > before, what="the request")
+        await until(partial(more_than, serving, before), what="the request")
         clients.append(client)
     return clients
 
