@@ -63,10 +63,9 @@ class Reading:
     def reader(self, rule: ReasoningRule, on_leak: OnLeak, *, thinks: bool) -> Reads:
         """Who reads the content of one choice. ``thinks``: the engine gives reasoning by itself."""
         opened = rule.opened and not thinks
-        if self.content is Content.FORMAT and self.union:
-            return self._parser(_GUIDED, rule)
-        if self.content is Content.FORMAT and self.known is not None:
-            return self._parser(self.known, rule, opened=opened)
+        wire = _GUIDED if self.union or (self.known is None and self.ask.choice.forced) else self.known
+        if self.content is Content.FORMAT and wire is not None:
+            return self._parser(wire, rule, opened=opened)
         thoughts = Thoughts(() if thinks else rule.pairs(self.known), opened=opened)
         if self.content is Content.NOTHING:
             return thoughts
