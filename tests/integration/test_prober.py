@@ -49,11 +49,13 @@ async def watch() -> AsyncIterator[Watch]:
     """Makes watched planes."""
     fetch = Fetch()
 
-    def make(*urls: str, kind: str = "vllm", model: str = "m", **engine: Json) -> Watched:
+    def make(
+        *urls: str, kind: str = "vllm", model: str = "m", policy: str = "least_requests", **engine: Json
+    ) -> Watched:
         settings = Settings.model_validate(
             {
                 "engines": {"e": {"kind": kind, "urls": list(urls), **engine}},
-                "models": {"m": {"engine": "e", "model": model}},
+                "models": {"m": {"engine": "e", "model": model, "policy": policy}},
             }
         )
         plane = build_plane(settings, asyncio.get_running_loop(), Meters(), notice=log_change)
@@ -172,3 +174,86 @@ async def test_the_interval_is_the_engine_s_own(watch: Watch, engine: ScriptedEn
     await until(lambda: endpoint.state is EndpointState.UP, 8, "the recovery")
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+VLLM_METRICS = b"""# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 6.0
+vllm:num_requests_waiting{engine="0",model_name="m"} 3.0
+vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.4
+"""
+TRTLLM_METRICS = b"trtllm_num_requests_running 6.0\ntrtllm_num_requests_waiting 3.0\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "text"),
+    [
+        ("vllm", "/metrics", VLLM_METRICS),
+        ("trtllm", "/prometheus/metrics", TRTLLM_METRICS),
+        ("triton", "/metrics", b""),
+    ],
+)
+async def test_the_load_of_others_is_read_from_an_engine_s_metrics(
+    watch: Watch, engine: ScriptedEngine, other: ScriptedEngine, kind: str, path: str, text: bytes
+) -> None:
+    """Never from trtllm-serve's `/metrics`, which gives each of its lines to one reader only."""
+    asked: list[str] = []
+
+    async def metrics(talk: Talk) -> None:
+        asked.append(talk.request.target.decode())
+        await talk.send(whole(text, content_type=b"text/plain"))
+
+    for one in (engine, other):
+        one.otherwise = reply(b"")
+        one.on("/metrics", metrics)
+        one.on("/prometheus/metrics", metrics)
+    watched = watch(engine.url, other.url, kind=kind)
+    link = watched.plane.engines["e"]
+    endpoint = link.engine.endpoints[0]
+    await watched.prober.read_load(link, endpoint, "")
+
+    assert asked == [path]
+    assert endpoint.extra == (9 if text else 0)
+    assert (endpoint.report is None) is (not text)
+
+
+async def test_own_requests_are_no_load_of_others(watch: Watch, engine: ScriptedEngine, other: ScriptedEngine) -> None:
+    engine.on("/metrics", reply(VLLM_METRICS, content_type=b"text/plain"))
+    watched = watch(engine.url, other.url)
+    link = watched.plane.engines["e"]
+    link.engine.endpoints[0].in_flight = 5
+    await watched.prober.read_load(link, link.engine.endpoints[0], "")
+
+    assert link.engine.endpoints[0].extra == 4
+
+
+@pytest.mark.parametrize("script", [reply(b"", status=404), hang_up, reply(b"\xff\x00")])
+async def test_metrics_that_cannot_be_read_change_nothing(
+    watch: Watch, engine: ScriptedEngine, other: ScriptedEngine, script: Callable[..., Awaitable[None]]
+) -> None:
+    engine.on("/metrics", script)
+    watched = watch(engine.url, other.url)
+    link = watched.plane.engines["e"]
+    await watched.prober.read_load(link, link.engine.endpoints[0], "")
+
+    assert link.engine.endpoints[0].report is None
+
+
+@pytest.mark.parametrize(("policy", "reads"), [("least_requests", True), ("round_robin", False)])
+async def test_metrics_are_read_only_where_the_policy_looks_at_load(
+    watch: Watch, engine: ScriptedEngine, other: ScriptedEngine, policy: str, reads: bool
+) -> None:
+    checked: list[str] = []
+
+    async def note(talk: Talk) -> None:
+        checked.append(talk.request.target.decode())
+        await reply(b"")(talk)
+
+    for one in (engine, other):
+        one.otherwise = note
+    watched = watch(engine.url, other.url, policy=policy)
+    task = asyncio.create_task(watched.prober.run())
+    await until(lambda: checked.count("/version") == 2, what="the first checks")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert ("/metrics" in checked) is reads

@@ -440,7 +440,7 @@ async def test_a_client_can_only_lower_a_limit(
     assert (limit or 0.6) <= spent < (limit or 0.6) + LATE
 
 
-@pytest.mark.parametrize("value", ["soon", "0", "-1", "", "1e9999", "١"])
+@pytest.mark.parametrize("value", ["soon", "0", "-1", "", "1e9999", "1_0"])
 async def test_a_limit_that_cannot_be_read_is_refused(gateway: Gateway, engine: ScriptedEngine, value: str) -> None:
     serving = await gateway(one_engine(engine))
     async with await serving.connect() as client:

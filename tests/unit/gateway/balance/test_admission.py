@@ -159,3 +159,31 @@ def test_a_gate_without_a_limit_is_always_open() -> None:
     gate = Gate(None)
     assert all(gate.enter() for _ in range(1000))
     assert gate.inside == 1000
+
+
+def test_the_line_can_be_looked_at_without_moving_it() -> None:
+    """The first one stays; whoever has gone, or left, is not in it."""
+    room: WaitingRoom[str] = WaitingRoom(AdmissionSettings())
+    tickets = []
+    for at, name in enumerate("abcd"):
+        joined = room.join(name, 0.0, float(at))
+        assert isinstance(joined, Queued)
+        tickets.append(joined.ticket)
+    room.leave(tickets[0])
+    assert room.first() is room.first() is tickets[1]
+    room.called(tickets[2], 5.0)
+    room.called(tickets[2], 5.0)
+
+    assert [ticket.owner for ticket in room.in_line()] == ["b", "d"]
+    assert room.waiting == 2
+
+
+def test_other_settings_hold_for_those_who_join_from_then_on() -> None:
+    room: WaitingRoom[str] = WaitingRoom(AdmissionSettings(queue=2, wait=10.0))
+    first = room.join("a", 0.0, 0.0)
+    assert isinstance(first, Queued)
+    room.settings = AdmissionSettings(queue=1, wait=1.0)
+
+    assert isinstance(room.join("b", 0.0, 0.5), Shed)
+    assert room.expire(5.0) == []
+    assert room.expire(10.0) == [first.ticket]
