@@ -29,9 +29,9 @@ Parameters that no row names follow the model's `unknown_parameters`: `drop` (to
 NOT_THERE = "-"
 
 _TOOLS = """\
-Tools are dealt with before this table, unless the model says `tools.parse: off`: `functions` and `function_call` become
-`tools` and `tool_choice`, and answers come back in the old form; `parallel_tool_calls: false` gives the first call only;
-calls that must come are forced as the engine can be made to. The rows show what is done with what is left.
+Tools are dealt with before this table, unless the model says `tools.parse: off`: `functions` and `function_call`
+become `tools` and `tool_choice`, and answers come back in the old form; `parallel_tool_calls: false` gives the first
+call only; calls that must come are forced as the engine can be made to. The rows show what is done with what is left.
 """
 
 _TITLES: Mapping[Operation, str] = {
@@ -113,8 +113,10 @@ def _cell(policy: Plain) -> str:
 
 
 def _variants(engines: list[Plain]) -> Iterator[str]:
+    yield "Chosen by what a running engine says about itself."
     for engine in engines:
         for variant in engine["variants"]:
+            yield ""
             lacks = ", ".join(f"`{name}`" for name in variant["lacks"])
             yield f"**{engine['title']}, {variant['title']}**" + (f"; it has no {lacks}." if lacks else ".")
             yield ""
@@ -124,7 +126,6 @@ def _variants(engines: list[Plain]) -> Iterator[str]:
                 for name, policy in changes.items()
             ]
             yield from _table(["operation", "parameter", "instead"], rows)
-            yield ""
 
 
 def _probes(engines: list[Plain]) -> Iterator[str]:

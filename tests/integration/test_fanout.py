@@ -13,7 +13,7 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionMessageParam
 
 from engines.profile import EngineKind
-from engines.simulator import Answer, Request, RunningEngine, SimulatedModel, Task, Turn, build_app, start
+from engines.simulator import Answer, Call, Request, RunningEngine, SimulatedModel, Task, Turn, build_app, start
 from gateway.proxy.fanout import PARALLEL
 from tests.integration.conftest import Gateway, one_engine
 from tests.support.openai_bytes import DONE, completion, deltas
@@ -59,12 +59,20 @@ async def triton(gateway: Gateway) -> AsyncIterator[Triton]:
         if request.method == "POST":
             asked.append(json.loads(request.body))
 
-    models = [SimulatedModel("m", script=Counting()), SimulatedModel("vectors", Task.EMBEDDING)]
+    models = [
+        SimulatedModel("m", script=Counting()),
+        SimulatedModel("caller", script=lambda turn: Answer((Call("f", '{"a": 1}'),))),
+        SimulatedModel("vectors", Task.EMBEDDING),
+    ]
     engine = await start(build_app(EngineKind.TRITON, models, observer=note))
     serving = await gateway(
         {
             "engines": {"e": {"kind": "triton", "urls": [engine.url], "embeddings": True}},
-            "models": {"m": {"engine": "e"}, "vectors": {"engine": "e", "task": "embedding"}},
+            "models": {
+                "m": {"engine": "e"},
+                "caller": {"engine": "e"},
+                "vectors": {"engine": "e", "task": "embedding"},
+            },
         }
     )
     async with openai_client(serving) as sdk:
@@ -119,6 +127,48 @@ async def test_several_choices_streamed(triton: Triton) -> None:
     (usage,) = usages
     assert usage.completion_tokens % 3 == 0
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
+    await triton.settled()
+
+
+async def test_usage_that_nobody_asked_for_does_not_come(triton: Triton) -> None:
+    """The parts ask for it, to find out whether their limit was reached."""
+    chunks = [
+        chunk
+        async for chunk in await triton.sdk.chat.completions.create(
+            model="m", messages=HELLO, n=2, stream=True, max_tokens=2
+        )
+    ]
+
+    assert not any(chunk.usage for chunk in chunks)
+    assert all(chunk.choices for chunk in chunks)
+    finishes = [choice.finish_reason for chunk in chunks for choice in chunk.choices if choice.finish_reason]
+    assert finishes == ["length", "length"]
+    await triton.settled()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_several_choices_of_tool_calls(triton: Triton, streamed: bool) -> None:
+    """Each choice calls for itself."""
+    tool: Any = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    create = triton.sdk.chat.completions.create
+    calls: dict[int, str] = {}
+    if streamed:
+        async for chunk in await create(
+            model="caller", messages=HELLO, n=2, tools=[tool], tool_choice="required", stream=True
+        ):
+            for choice in chunk.choices:
+                for call in choice.delta.tool_calls or ():
+                    assert call.function is not None
+                    calls[choice.index] = calls.get(choice.index, "") + (call.function.arguments or "")
+    else:
+        answer = await create(model="caller", messages=HELLO, n=2, tools=[tool], tool_choice="required")
+        for whole_choice in answer.choices:
+            assert whole_choice.message.tool_calls
+            only = whole_choice.message.tool_calls[0]
+            assert only.type == "function"
+            calls[whole_choice.index] = only.function.arguments
+
+    assert {index: json.loads(text) for index, text in calls.items()} == {0: {"a": 1}, 1: {"a": 1}}
     await triton.settled()
 
 
