@@ -1,5 +1,6 @@
 """The same answers from each kind of engine, as the real OpenAI SDK sees them and as the bytes are."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,9 +14,10 @@ from tests.integration.conftest import Gateway, one_engine
 from tests.support.client import Client
 from tests.support.json_type import Json
 from tests.support.openai_bytes import CHAT, COMPLETIONS, DONE, HELLO, STREAM, completion, delta, deltas, event
-from tests.support.scripted import ScriptedEngine, reply, stream
+from tests.support.scripted import ScriptedEngine, Talk, reply, stream
 from tests.support.sdk import openai_client
 from tests.support.serving import Serving
+from tests.support.waiting import until
 
 HISTORY: list[Json] = [
     {"role": "user", "content": "Hello"},
@@ -42,7 +44,7 @@ def seen() -> list[Request]:
 
 @pytest.fixture
 async def simulated(kind: EngineKind, gateway: Gateway, seen: list[Request]) -> AsyncIterator[Start]:
-    """Starts a gateway before a simulated engine; its model ``chat`` thinks where the engine has a parser for it."""
+    """Starts a gateway before a simulated engine; where that has a parser for what ``chat`` thinks, it is set."""
     async with contextlib.AsyncExitStack() as opened:
 
         async def begin(model: SimulatedModel | None = None, **settings: Json) -> Serving:
@@ -149,10 +151,8 @@ async def test_only_triton_is_asked_for_usage_that_the_client_does_not_want(
     ],
 )
 async def test_reasoning_is_where_the_model_s_settings_say(
-    simulated: Start, kind: EngineKind, field: str | None, names: set[str]
+    simulated: Start, field: str | None, names: set[str]
 ) -> None:
-    if kind is EngineKind.TRITON:
-        pytest.skip("its frontend has no parser for reasoning")
     serving = await (simulated() if field is None else simulated(reasoning={"field": field}))
     for answer in await both_ways(serving, THINK):
         message = answer.choices[0].message.model_dump(exclude_unset=True)
@@ -168,7 +168,7 @@ async def test_reasoning_in_the_history_is_taken_in_both_spellings(simulated: St
         assert answer.choices[0].message.content == "Hello! How can I help you today?"
 
 
-async def test_answers_without_extras_have_openai_s_members_only(simulated: Start, kind: EngineKind) -> None:
+async def test_answers_without_extras_have_openai_s_members_only(simulated: Start) -> None:
     serving = await simulated(extras="strip")
     async with await serving.connect() as client:
         await client.post(CHAT, {"model": "chat", "messages": THINK})
@@ -178,7 +178,7 @@ async def test_answers_without_extras_have_openai_s_members_only(simulated: Star
     envelope = {"id", "object", "created", "model", "choices"}
     assert calm.keys() - {"system_fingerprint"} == envelope | {"usage"}
     message = calm["choices"][0]["message"]
-    thoughts = set() if kind is EngineKind.TRITON else {"reasoning", "reasoning_content"}
+    thoughts = {"reasoning", "reasoning_content"}
     assert message.keys() - {"refusal"} == {"role", "content"} | thoughts
     for one in events:
         assert one.keys() - {"system_fingerprint"} == envelope
@@ -258,3 +258,28 @@ async def test_a_completions_stream_keeps_its_bytes(client: Client, engine: Scri
     engine.answer(stream(*sent))
     await client.post(COMPLETIONS, {"model": "same", "prompt": "x", "stream": True})
     assert (await client.answer()).body == b"".join(sent)
+
+
+async def test_an_engine_that_sends_nothing_but_empty_events_is_not_idle(
+    gateway: Gateway, engine: ScriptedEngine
+) -> None:
+    """trtllm-serve sends one for each token while it reads a tool call."""
+    serving = await gateway(one_engine(engine, "trtllm", timeouts={"idle": "400ms", "first_token": "400ms"}))
+    clock = asyncio.get_running_loop().time
+
+    async def reads_a_call(talk: Talk) -> None:
+        await talk.start_stream()
+        await talk.chunk(*deltas("a", finish=None))
+        end = clock() + 1.2
+        while clock() < end:
+            soon = clock() + 0.05
+            await until(lambda at=soon: clock() >= at)  # type: ignore[misc]
+            await talk.chunk(event(delta("")))
+        await talk.chunk(event(delta("b", finish="stop")), DONE)
+        await talk.end_chunks()
+
+    engine.answer(reads_a_call)
+    async with await serving.connect() as client:
+        await client.post(CHAT, STREAM)
+        answer = await client.answer()
+    assert [json.loads(one)["choices"][0]["delta"].get("content") for one in answer.events[:-1]] == ["", "a", "b"]
