@@ -6,7 +6,7 @@
     stream.feed("…")                    -> deltas that are certain
     stream.finish("stop")               -> the rest, and Finish(reason)
 
-Pure: no I/O, no clock, no logging. Fresh ids come from `new_call_id`, which callers may replace.
+Pure: no I/O, no clock, no logging. Ids follow from `id_seed`, so that whoever serves conversations decides on chance.
 """
 
 from gateway.wire.toolcalls.aliases import UnknownFormatError, format_named, reasoning_named
@@ -23,7 +23,7 @@ from gateway.wire.toolcalls.deltas import (
 )
 from gateway.wire.toolcalls.formats import FORMATS
 from gateway.wire.toolcalls.spec import Format
-from gateway.wire.toolcalls.stream import Stream, collect, new_call_id, parse
+from gateway.wire.toolcalls.stream import Stream, collect, parse
 
 __all__ = [
     "FORMATS",
@@ -41,7 +41,6 @@ __all__ = [
     "UnknownFormatError",
     "collect",
     "format_named",
-    "new_call_id",
     "parse",
     "reasoning_named",
 ]

@@ -3,15 +3,15 @@
 A choice that is right already comes back as the very same object, so that its bytes can be passed on.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from gateway.wire.toolcalls.choice import choice_of
 from gateway.wire.toolcalls.deltas import CallArguments, CallEnd, CallStart, Delta, Finish, ReasoningDelta, TextDelta
 from gateway.wire.toolcalls.engine_calls import EngineCalls, Entry, fragment, head
 from gateway.wire.toolcalls.finish import cut, finish_reason
+from gateway.wire.toolcalls.ids import CallIds
 from gateway.wire.toolcalls.quirks import Quirk
-from gateway.wire.toolcalls.stream import new_call_id
 
 Choice: TypeAlias = Mapping[str, Any]
 ReasoningField: TypeAlias = Literal["both", "reasoning", "reasoning_content", "keep"]
@@ -41,7 +41,7 @@ class Normaliser:
         reasoning: the fields that reasoning is given in; `keep` leaves them as the engine named them.
         content: reads calls and reasoning out of the content: the engine does not parse, or its parser leaks.
         close_missing_braces: an object that lacks only closing brackets at a natural stop is closed.
-        new_id: makes ids for calls that have none.
+        id_seed: what the ids of calls that have none are made from. Answers of one conversation need different ones.
 
     `repairs` counts what was put right.
     """
@@ -55,7 +55,7 @@ class Normaliser:
         reasoning: ReasoningField = "keep",
         content: Reads | None = None,
         close_missing_braces: bool = False,
-        new_id: Callable[[], str] = new_call_id,
+        id_seed: str = "",
     ) -> None:
         self.repairs: Final[dict[str, int]] = {}
         self._named = choice_of(tool_choice).mode == "named"
@@ -64,7 +64,11 @@ class Normaliser:
         self._repeats = Quirk.REPEATS_CONTENT in quirks
         self._said = ""
         self._calls = EngineCalls(
-            quirks, self._count, parallel=parallel, close_missing_braces=close_missing_braces, new_id=new_id
+            quirks,
+            self._count,
+            parallel=parallel,
+            close_missing_braces=close_missing_braces,
+            new_id=CallIds(f"{id_seed}/engine"),
         )
         self._parsed: dict[int, int] = {}
         self._finished = False
@@ -213,7 +217,7 @@ def normalise_message(
     reasoning: ReasoningField = "keep",
     content: Reads | None = None,
     close_missing_braces: bool = False,
-    new_id: Callable[[], str] = new_call_id,
+    id_seed: str = "",
 ) -> Choice:
     """One choice of an answer that was not streamed, put right; the very same object if it was.
 
@@ -228,7 +232,7 @@ def normalise_message(
         reasoning=reasoning,
         content=content,
         close_missing_braces=close_missing_braces,
-        new_id=new_id,
+        id_seed=id_seed,
     )
     said = {name: message[name] for name in ("content", *_THOUGHTS) if message.get(name)}
     deltas = [{"index": 0, "delta": said}] if said else []

@@ -13,6 +13,7 @@ from gateway.wire.toolcalls.deltas import (
     ReasoningDelta,
     TextDelta,
 )
+from gateway.wire.toolcalls.ids import CallIds
 
 _WHITESPACE: Final = " \t\r\n\f\v"
 _CLEAN_ID: Final = re.compile(r"[A-Za-z0-9_.:/-]{4,128}")
@@ -99,17 +100,17 @@ class Sink:
     """Collects deltas.
 
     Args:
-        new_id: makes an id for a call that brought none.
+        ids: makes an id for a call that brought none.
         parallel: False keeps the first call only.
     """
 
-    def __init__(self, new_id: Callable[[], str], *, parallel: bool) -> None:
+    def __init__(self, ids: CallIds, *, parallel: bool) -> None:
         self.content: Final = Channel(self._text)
         self.reasoning: Final = Channel(self._thought)
         self.repairs: Final[dict[str, int]] = {}
         self.count = 0
         self.open = False
-        self._new_id = new_id
+        self._new_id = ids
         self._parallel = parallel
         self._muted = False
         self._ids: set[str] = set()
@@ -212,6 +213,7 @@ class Sink:
             self._flush()
             self._kind = kind
         self._run.append(text)
+        self._new_id.note(text)
 
     def _flush(self) -> None:
         if self._kind is None:

@@ -1,9 +1,8 @@
 """The parser's two faces: `Stream` for text that arrives in pieces, `parse` for text that is there."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
-from uuid import uuid4
 
 from gateway.wire.toolcalls.aliases import format_named, reasoning_named
 from gateway.wire.toolcalls.choice import Choice, choice_of
@@ -20,6 +19,7 @@ from gateway.wire.toolcalls.deltas import (
 )
 from gateway.wire.toolcalls.finish import cut, finish_reason
 from gateway.wire.toolcalls.harmony import HarmonyMachine
+from gateway.wire.toolcalls.ids import CallIds
 from gateway.wire.toolcalls.machine import Machine
 from gateway.wire.toolcalls.setting import Setting
 from gateway.wire.toolcalls.sink import Sink
@@ -28,11 +28,6 @@ from gateway.wire.toolcalls.tools import Offer
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-
-
-def new_call_id() -> str:
-    """A fresh id in OpenAI's style: `call_` and 24 letters or digits."""
-    return f"call_{uuid4().hex[:24]}"
 
 
 class Stream:
@@ -50,13 +45,13 @@ class Stream:
         reasoning: `auto` (the format's family, and a leading `<think>` block), `off`, or a family's name.
         starts_in_reasoning: the prompt already opened the reasoning block.
         parallel: False keeps the first call only.
-        new_id: makes ids for calls that bring none.
+        id_seed: what the ids of calls that bring none are made from. Answers of one conversation need different ones.
 
     Raises:
         UnknownFormatError: no such format or reasoning family.
     """
 
-    __slots__ = ("_choice", "_finished", "_generator", "_half", "_machine", "_sink")
+    __slots__ = ("_choice", "_finished", "_generator", "_half", "_ids", "_machine", "_sink")
 
     def __init__(
         self,
@@ -67,12 +62,13 @@ class Stream:
         reasoning: str | None = "auto",
         starts_in_reasoning: bool = False,
         parallel: bool = True,
-        new_id: Callable[[], str] = new_call_id,
+        id_seed: str = "",
     ) -> None:
         wire = format_named(format)
         offer = Offer(tools)
         self._choice: Final = choice_of(tool_choice, offer.names)
-        self._sink = Sink(new_id, parallel=parallel)
+        self._ids: Final = CallIds(id_seed)
+        self._sink = Sink(self._ids, parallel=parallel)
         setting = _setting(wire, offer, self._choice, reasoning or "auto", starts_in_reasoning=starts_in_reasoning)
         kind = HarmonyMachine if wire.name == "harmony" else Machine
         self._machine = kind(setting, offer, self._sink)
@@ -99,6 +95,7 @@ class Stream:
             and self._sink.content.plain
             and not machine.words.may_begin_in(text)
         ):
+            self._ids.note(text)
             return [TextDelta(text)]
         if not text:
             return []
@@ -159,6 +156,7 @@ def parse(
     starts_in_reasoning: bool = False,
     tool_choice: object = None,
     parallel: bool = True,
+    id_seed: str = "",
 ) -> Parsed:
     """Reads a whole answer; `Stream` says what the arguments mean.
 
@@ -177,6 +175,7 @@ def parse(
         reasoning=reasoning,
         starts_in_reasoning=starts_in_reasoning,
         parallel=parallel,
+        id_seed=id_seed,
     )
     deltas: list[Delta] = []
     for piece in (text,) if isinstance(text, str) else text:

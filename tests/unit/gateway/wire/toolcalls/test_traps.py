@@ -432,3 +432,12 @@ def test_an_answer_that_skips_its_reasoning() -> None:
     assert read(text, "kimi_k3", starts_in_reasoning=True) == ("Hi", None, [], "stop")
     call = '<|open|>tools<|sep|><|open|>call tool="get_time" index="1"<|sep|><|close|>call<|sep|><|close|>tools<|sep|>'
     assert read("hm" + call, "kimi_k3", starts_in_reasoning=True)[1:3] == ("hm", [("get_time", "{}", True)])
+
+
+def test_ids_follow_from_the_seed() -> None:
+    """The same answer gives the same ids however it is cut; another seed gives others."""
+    text = HERMES + HERMES
+    ids = [[call.id for call in parse(t, format="hermes", id_seed="a").calls] for t in (text, list(text))]
+    assert ids[0] == ids[1]
+    other = [call.id for call in parse(text, format="hermes", id_seed="b").calls]
+    assert len({*ids[0], *other}) == 4
