@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.wire.toolcalls.cursor import CutError, MismatchError, Pull
+from gateway.wire.toolcalls.kernels import json_calls
 from gateway.wire.toolcalls.machine import Machine
 from gateway.wire.toolcalls.marks import marks
 from gateway.wire.toolcalls.sink import Channel
@@ -183,10 +184,12 @@ class HarmonyMachine(Machine):
         cursor = self.cursor
         self.named = (name, "")
         yield from cursor.spaces()
-        if (yield from cursor.peek()) == "{":
-            self.begin(name)
-            yield from self.json(self.arguments)
-            self.end()
+        fenced = yield from self.fence()
+        char = yield from cursor.peek()
+        if char and char != "<":
+            yield from json_calls.read_arguments(self, name, "")
+            if fenced:
+                yield from self.fence_end()
             return
         word = yield from cursor.ahead(_AFTER_MESSAGE)
         if word == "" or (word is None and self.cut):

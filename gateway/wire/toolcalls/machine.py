@@ -113,7 +113,7 @@ class Machine(Reader):
             return
 
     def _guided(self) -> Pull[bool]:
-        if (yield from self.cursor.peek()) not in ("{", "[", "`"):
+        if (yield from self.cursor.peek()) not in ("{", "[", "`", '"'):
             return False
         if not (yield from self._tried(guided.read(self, self._setting.forced), "")):
             return False

@@ -28,6 +28,9 @@ def read(reader: Reader, forced: str) -> Pull[None]:
     if not forced:
         yield from json_calls.read_object(reader, _CALL)
         return
+    if char == '"':
+        yield from json_calls.read_arguments(reader, forced, "")
+        return
     if char != "{":
         raise MismatchError if char else CutError
     yield from _arguments(reader, forced)

@@ -42,6 +42,7 @@ def test_required_takes_native_markup_too(wire: str) -> None:
         ('{"arguments": 1}', '{"arguments": 1}'),
         ('```json\n{"i": 1}\n```', '{"i": 1}'),
         (' {"s": "}{"}', '{"s": "}{"}'),
+        ('"{\\"i\\": 1}"', '{"i": 1}'),
     ],
 )
 def test_a_named_tool_takes_bare_arguments(wire: str, text: str, arguments: str) -> None:
@@ -92,5 +93,5 @@ def test_every_spelling_of_a_forced_choice(choice: Any, named: bool) -> None:  #
 
 def test_prose_under_a_forced_choice_is_prose() -> None:
     """The model refused."""
-    for text in ("I cannot.", "[citation needed]", "{oops", '[{"a": 1}]'):
+    for text in ("I cannot.", '"Quoted", he said', "[citation needed]", "{oops", '[{"a": 1}]'):
         assert read(text, "hermes", tool_choice="required") == (text, None, [], "stop")

@@ -402,6 +402,13 @@ def test_mismatched_brackets_end_an_object_call(inner: str) -> None:
     assert len(arguments) < 40
 
 
+@pytest.mark.parametrize("body", ['{"i": 1}', '"{\\"i\\": 1}"', '```json\n{"i": 1}\n```', '\n{"i": 1}\n'])
+def test_harmony_takes_arguments_however_they_are_wrapped(body: str) -> None:
+    """As JSON, in a string, in a fence."""
+    text = f"<|channel|>commentary to=functions.get_time<|message|>{body}<|call|>"
+    assert read(text, "harmony") == (None, None, [("get_time", '{"i": 1}', True)], "tool_calls")
+
+
 def test_markers_in_reasoning_of_harmony_are_text() -> None:
     """A header is a few words and then a message; an end is followed by a header or nothing."""
     thought = "I must not write <|call|> or <|channel|>final myself; the call does it."
