@@ -11,6 +11,7 @@ import msgspec
 
 from engines.faults import Fault
 from engines.profile import Operation
+from gateway.balance.endpoint import Endpoint
 from gateway.balance.lease import Lease
 from gateway.balance.outcome import REFUSED, SERVED, STALE, TRUNCATED, Broken, Outcome, Phase, Rejected, TimedOut, label
 from gateway.errors import ApiError, EngineFailed
@@ -87,6 +88,10 @@ class Attempt(msgspec.Struct, eq=False):
     def relay(self) -> StreamRelay | NamedStream | None:
         """What reads the stream, once it has begun."""
         return self._relay
+
+    def runs_on(self, endpoint: Endpoint) -> bool:
+        """Whether this endpoint works on it."""
+        return self.lease.endpoint is endpoint
 
     def send(self, forward: bytes, now: float) -> None:
         """Sends the call on a waiting connection or a new one; ``forward`` are header lines of the client's."""

@@ -12,6 +12,7 @@ import msgspec
 
 from engines.policy import Prepared, Split
 from engines.profile import Members, Operation
+from gateway.balance.endpoint import Endpoint
 from gateway.balance.lease import Lease
 from gateway.balance.outcome import CLIENT_GONE, Broken, Outcome, Rejected
 from gateway.balance.route import Unavailable
@@ -130,6 +131,14 @@ class FanOut:
         self._owner.on_heard()
 
     # ---- the owner's calls
+
+    def runs_on(self, endpoint: Endpoint) -> bool:
+        """Whether this endpoint works on a part, which then counts as the one that was heard of last."""
+        for attempt in self._running.values():
+            if attempt.runs_on(endpoint):
+                self.lease, self.destination = attempt.lease, attempt.destination
+                return True
+        return False
 
     def send(self, forward: bytes, now: float) -> None:
         """Begins the first parts."""

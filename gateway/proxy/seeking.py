@@ -206,7 +206,7 @@ class Seeker:
         Where there is no other it stays: the answer may still come.
         """
         attempt = self._attempt
-        if self.over or self.committed or attempt is None or attempt.over or attempt.lease.endpoint is not endpoint:
+        if self.over or self.committed or attempt is None or attempt.over or not attempt.runs_on(endpoint):
             return
         plane, detour, now = self._plane, self._off_course(), self._plane.loop.time()
         before = detour.tried

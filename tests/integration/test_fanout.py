@@ -14,10 +14,11 @@ from openai.types.chat import ChatCompletionMessageParam
 
 from engines.profile import EngineKind
 from engines.simulator import Answer, Call, Request, RunningEngine, SimulatedModel, Task, Turn, build_app, start
+from gateway.balance import evidence
 from gateway.proxy.fanout import PARALLEL
 from tests.integration.conftest import Gateway, one_engine
 from tests.support.openai_bytes import DONE, completion, deltas
-from tests.support.scripted import ScriptedEngine, Talk, hang_up, in_turn, reply, stream, whole
+from tests.support.scripted import ScriptedEngine, Talk, hang_up, in_turn, reply, silent, stream, whole
 from tests.support.sdk import openai_client
 from tests.support.serving import Serving
 from tests.support.waiting import until
@@ -286,6 +287,33 @@ async def test_a_part_that_dies_before_anything_is_said_is_tried_elsewhere(
         answer = await sdk.chat.completions.create(model="m", messages=HELLO, n=2)
 
     assert [choice.message.content for choice in answer.choices] == ["Hello.", "Hello."]
+    await serving.settled()
+
+
+async def test_when_an_endpoint_is_found_dead_its_parts_do_not_wait(
+    gateway: Gateway, engine: ScriptedEngine, other: ScriptedEngine
+) -> None:
+    """The call begins anew where there is somebody; the parts that ran elsewhere are no mark against anybody."""
+    settings = one_engine(engine, "triton")
+    settings["engines"] = {"e": {"kind": "triton", "urls": [engine.url, other.url], "health": {"interval": "1h"}}}
+    for one in (engine, other):
+        one.on("/health/ready", reply(b""))
+        one.answer(silent)
+    serving = await gateway(settings, whole=True)
+    link = serving.plane.engines["e"].engine
+    async with openai_client(serving) as sdk:
+        asking = asyncio.ensure_future(sdk.chat.completions.create(model="m", messages=HELLO, n=2))
+        await engine.request()
+        await other.request()
+        other.answer(reply(completion("Hello.")))
+        now = serving.plane.loop.time()
+        for _ in range(3):
+            evidence.check_failed(link, link.endpoints[0], "a test says so", now)
+        answer = await asyncio.wait_for(asking, 5)
+
+    assert [choice.message.content for choice in answer.choices] == ["Hello.", "Hello."]
+    assert serving.retries() == {"endpoint_down": 1}
+    assert all(talk.left.is_set() for talk in engine.talks)
     await serving.settled()
 
 
