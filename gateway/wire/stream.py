@@ -13,11 +13,12 @@ it (Triton, trtllm-serve), and while it is held another replica can serve.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from gateway.wire.answer import AnswerNames, Usage, find_usage
+from gateway.wire.glance import NULL, Glance, glance
 from gateway.wire.shape.chain import Chain
 from gateway.wire.shape.envelope import CHUNK, Envelope
 from gateway.wire.shape.event import Event, read_event
@@ -29,30 +30,10 @@ _USAGE: Final = b'"usage":{'
 _ERROR: Final = b'"error"'
 _DONE_MARK: Final = b"[DONE]"
 _DONE_EVENT: Final = b"data: [DONE]\n\n"
-_NOTHING = (b'""', b"null", b"[]")
 _LESSONS: Final = 32
 _LESSON: Final = 8
 """A stream's events are looked at 32 times at most to learn their frame, and one that is learned counts for 8."""
 
-NULL: Final = msgspec.Raw(b"null")
-
-
-class _Choice(msgspec.Struct):
-    delta: dict[str, msgspec.Raw] | None = None
-    text: str | None = None
-    finish_reason: Any = None
-
-
-class _Event(msgspec.Struct):
-    id: str | None = None
-    model: str | None = None
-    object: str | None = None
-    created: Any = None
-    choices: list[_Choice] | None = None
-    error: msgspec.Raw = NULL  # in a union with None, msgspec's Raw takes nothing but null
-
-
-_decode_event = msgspec.json.Decoder(_Event).decode
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -245,10 +226,10 @@ class StreamRelay:
             self.done = self.events > 0  # the end of nothing is no answer
             return self._flushed() + DONE if self.done else b""
         try:
-            read = _decode_event(data)
+            read = glance(data)
         except (msgspec.DecodeError, RecursionError):
             return self._take_odd(event, data)
-        if bytes(read.error) != b"null" or read.object == "error":
+        if read.is_error:
             self.error = data
             return b""
         self._count(read, data)
@@ -274,7 +255,7 @@ class StreamRelay:
         self.events += 1
         if choices:
             self.finished += sum(1 for choice in choices if choice.finish_reason is not None)
-            self._substance = self._substance or any(map(_says_something, choices))
+            self._substance = self._substance or any(choice.says_something for choice in choices)
         else:
             self._substance = True
         if find_usage(data) is not None:
@@ -332,10 +313,3 @@ class StreamRelay:
             swaps.append((b'"id":' + msgspec.json.encode(read.id), b'"id":' + fresh))
         self._swaps = tuple(swaps)
         self._compact = b'"choices":[' in data and self._swappable(data, 1)
-
-
-def _says_something(choice: _Choice) -> bool:
-    if choice.text or choice.finish_reason is not None:
-        return True
-    delta = choice.delta or {}
-    return any(key != "role" and bytes(value) not in _NOTHING for key, value in delta.items())
