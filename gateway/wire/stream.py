@@ -250,7 +250,7 @@ class StreamRelay:
             return b""
         return with_new_data(event, msgspec.json.encode(self._names.apply(members, self._own_id)))
 
-    def _count(self, read: _Event, data: bytes) -> None:
+    def _count(self, read: Glance, data: bytes) -> None:
         choices = read.choices
         self.events += 1
         if choices:
@@ -261,7 +261,7 @@ class StreamRelay:
         if find_usage(data) is not None:
             self._usage_at = data
 
-    def _spell(self, event: bytes, data: bytes, read: _Event) -> bytes:
+    def _spell(self, event: bytes, data: bytes, read: Glance) -> bytes:
         names = self._names
         if not self._learned:
             self._learned = True
@@ -299,7 +299,7 @@ class StreamRelay:
         if template is not None:
             self._template = template
 
-    def _learn(self, read: _Event, data: bytes) -> None:
+    def _learn(self, read: Glance, data: bytes) -> None:
         """What to exchange in every event of this stream, from its first one."""
         names = self._names
         kind = CHUNK.get(names.operation)
