@@ -161,7 +161,7 @@ def test_an_error_event_is_kept_and_ends_the_stream(data: st.DataObject, stream:
     assert not into.done
     assert into.end(0) is None
     assert b"shard-17" not in out
-    assert b"late" not in out
+    assert b'"delta":{"content":"late"}' not in out
     assert not out.endswith(DONE)
 
 
