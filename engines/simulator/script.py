@@ -157,9 +157,12 @@ def _forced(turn: Turn, name: str, said: tuple[Segment, ...]) -> tuple[Segment, 
 
 
 def example(schema: Mapping[str, object], depth: int = 0) -> object:
-    """A value that fits a JSON schema, as far as type, enum, const, required and items say."""
+    """A value that fits a JSON schema, as far as type, enum, const, anyOf, required and items say."""
     if "const" in schema:
         return schema["const"]
+    options = schema.get("anyOf")
+    if isinstance(options, list) and options and isinstance(options[0], dict) and depth < 8:
+        return example(options[0], depth + 1)
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         return choices[0]

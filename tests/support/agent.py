@@ -52,10 +52,10 @@ def said_in(message: Json, finish: str | None) -> Said:
     ids = [call.id for call in calls]
     assert len(set(ids)) == len(ids)
     assert all(ids)
-    reasoning = getattr(message, "reasoning", None)
-    assert reasoning == getattr(message, "reasoning_content", None)
+    reasoning = getattr(message, "reasoning", None) or None
+    assert reasoning == (getattr(message, "reasoning_content", None) or None)
     pairs = [(call.function.name, call.function.arguments) for call in calls]
-    return Said(message.content or None, reasoning or None, pairs, ids, finish)
+    return Said(message.content or None, reasoning, pairs, ids, finish)
 
 
 async def whole(sdk: AsyncOpenAI, messages: Json = ASKS, tools: Sequence[Json] = TOOLS, **more: Json) -> Said:
