@@ -11,7 +11,7 @@ from engines.simulator.vllm import answers, chat
 from engines.simulator.vllm.chat import Said
 from engines.simulator.vllm.context import check_length
 from engines.simulator.vllm.errors import CRASHED, BadRequest, invalid
-from engines.simulator.vllm.parts import Piece, called, function_tool, steps_of
+from engines.simulator.vllm.parts import Piece, called, function_tool, objects, steps_of
 from engines.simulator.vllm.render import Find, call_id
 from engines.simulator.wire import Failure, Frames, Reply, Work, dumps, reply
 
@@ -120,36 +120,39 @@ def _chat(body: Body) -> Body:
         if body.get(name) is not None:
             wanted[there] = body[name]
     if body.get("tools"):
-        tools = [function_tool(tool["name"], tool.get("description"), tool["input_schema"]) for tool in body["tools"]]
+        tools = [
+            function_tool(tool["name"], tool.get("description"), tool["input_schema"])
+            for tool in objects(body["tools"])
+        ]
         choice = body.get("tool_choice") or {"type": "auto"}
         named = {"type": "function", "function": {"name": choice.get("name")}}
-        wanted |= {"tools": tools, "tool_choice": _CHOICES.get(choice["type"], named)}
+        wanted |= {"tools": tools, "tool_choice": _CHOICES.get(str(choice.get("type")), named)}
     return wanted
 
 
 def _messages(body: Body) -> Iterator[dict[str, Any]]:
     if body.get("system"):
         yield {"role": "system", "content": _text(body["system"])}
-    for message in body["messages"]:
-        content = message["content"]
-        if isinstance(content, str):
-            yield {"role": message["role"], "content": content}
+    for message in objects(body["messages"]):
+        role, content = message.get("role"), message.get("content")
+        if not isinstance(content, list):
+            yield {"role": role, "content": content}
             continue
-        for block in content:
-            match block["type"]:
+        for block in objects(content):
+            match block.get("type"):
                 case "tool_use":
-                    yield called(block["id"], block["name"], json.dumps(block["input"]))
+                    yield called(block.get("id"), block.get("name"), json.dumps(block.get("input")))
                 case "tool_result":
-                    yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": _text(block.get("content"))}
+                    result = _text(block.get("content"))
+                    yield {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": result}
         if text := _text(content):
-            yield {"role": message["role"], "content": text}
+            yield {"role": role, "content": text}
 
 
 def _text(content: object) -> str:
     if isinstance(content, str):
         return content
-    blocks = content if isinstance(content, list) else []
-    return "\n".join(block["text"] for block in blocks if block.get("type") == "text")
+    return "\n".join(str(block.get("text", "")) for block in objects(content) if block.get("type") == "text")
 
 
 def _head(said: Said, request_id: str, content: Sequence[object]) -> dict[str, object]:

@@ -147,8 +147,9 @@ class VllmFrontend:
                     if self._names[found]
                     else NOT_FOUND
                 )
-            of_task = [task for task in Task if body.get("model") in self._names[task]] or [self._models[0].task]
-            model, _ = self._find(body.get("model"), of_task[0])
+            name = str(body.get("model") or "")
+            of_task = [task for task in Task if name in self._names[task]] or [self._models[0].task]
+            model, _ = self._find(name, of_task[0])
             return ops.tokenize(body, model) if request.path == "/tokenize" else ops.detokenize(body)
         except BadRequest as refused:
             return refused.reply

@@ -46,12 +46,17 @@ def _pieces(delta: Mapping[str, Any]) -> Iterator[Piece]:
             yield Piece("call", function["arguments"])
 
 
+def objects(value: object) -> list[Mapping[str, Any]]:
+    """The objects in a list, which may hold anything else too."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 def function_tool(name: object, description: object, schema: object) -> dict[str, Any]:
     """A tool as chat wants it."""
     return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
-def called(call_id: object, name: object, arguments: str) -> dict[str, Any]:
+def called(call_id: object, name: object, arguments: object) -> dict[str, Any]:
     """An earlier call of a tool, as a message of chat."""
     call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
     return {"role": "assistant", "content": None, "tool_calls": [call]}

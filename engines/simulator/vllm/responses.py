@@ -9,7 +9,7 @@ from engines.simulator.schema import Body, Field, Kind, Schema, check
 from engines.simulator.vllm import answers, chat
 from engines.simulator.vllm.chat import Said
 from engines.simulator.vllm.errors import CRASHED, BadRequest, invalid
-from engines.simulator.vllm.parts import called, function_tool, steps_of
+from engines.simulator.vllm.parts import called, function_tool, objects, steps_of
 from engines.simulator.vllm.render import Find, call_id
 from engines.simulator.vllm.response_items import Items, call, message, new_id, reasoning
 from engines.simulator.wire import Failure, Frames, Work, dumps
@@ -70,12 +70,14 @@ def _chat(body: Body) -> Body:
     wanted: Body = {"model": body.get("model"), "messages": list(_messages(body))}
     wanted["max_tokens"] = body.get("max_output_tokens")
     wanted |= {name: body[name] for name in ("temperature", "top_p", "parallel_tool_calls") if name in body}
-    tools = [tool for tool in body.get("tools") or () if tool.get("type") == "function"]
+    tools = [tool for tool in objects(body.get("tools")) if tool.get("type") == "function"]
     if tools:
         choice = body.get("tool_choice") or "auto"
         if isinstance(choice, dict):
             choice = {"type": "function", "function": {"name": choice.get("name")}}
-        wanted["tools"] = [function_tool(tool["name"], tool.get("description"), tool["parameters"]) for tool in tools]
+        wanted["tools"] = [
+            function_tool(tool.get("name"), tool.get("description"), tool.get("parameters")) for tool in tools
+        ]
         wanted["tool_choice"] = choice
     return wanted
 
@@ -84,14 +86,14 @@ def _messages(body: Body) -> Iterator[dict[str, Any]]:
     if body.get("instructions"):
         yield {"role": "system", "content": body["instructions"]}
     given = body["input"]
-    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
+    for item in objects([{"role": "user", "content": given}] if isinstance(given, str) else given):
         match item.get("type", "message"):
             case "message":
-                yield {"role": item["role"], "content": text_of(item["content"])}
+                yield {"role": item.get("role"), "content": text_of(item.get("content"))}
             case "function_call":
-                yield called(item["call_id"], item["name"], item["arguments"])
+                yield called(item.get("call_id"), item.get("name"), item.get("arguments"))
             case "function_call_output":
-                yield {"role": "tool", "tool_call_id": item["call_id"], "content": text_of(item["output"])}
+                yield {"role": "tool", "tool_call_id": item.get("call_id"), "content": text_of(item.get("output"))}
 
 
 class _Head:
@@ -103,7 +105,7 @@ class _Head:
 
     def response(self, output: Sequence[object], finish: str | None) -> dict[str, object]:
         """The response object; without a finish reason, one under way."""
-        body, tools = self.body, self.body.get("tools") or []
+        body, tools = self.body, objects(self.body.get("tools"))
         cut = finish == "length"
         status = "in_progress" if finish is None else "incomplete" if cut else "completed"
         return {
@@ -163,8 +165,8 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, object]:
     if tool.get("type") != "function":
         return dict(tool)
     return {
-        "name": tool["name"],
-        "parameters": tool["parameters"],
+        "name": tool.get("name"),
+        "parameters": tool.get("parameters"),
         "strict": tool.get("strict"),
         "type": "function",
         "allowed_callers": None,

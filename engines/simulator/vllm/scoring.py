@@ -28,7 +28,7 @@ def rerank(body: Body, find: Find, request_id: str) -> Work:
     checked = _checked(RERANK, body)
     model, name = find(checked.get("model"))
     documents = _texts(checked["documents"])
-    query = _texts(checked["query"])[0]
+    query = next(iter(_texts(checked["query"])), "")
     scores = [_score(query, document, model.dimensions) for document in documents]
     best = sorted(range(len(documents)), key=lambda index: -scores[index])[: checked.get("top_n") or None]
     size = _size([query] * len(documents) + documents)

