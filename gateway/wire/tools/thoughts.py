@@ -50,14 +50,15 @@ class ReasoningRule:
 class Thoughts:
     """The content of one answer. ``settled`` turns true when nothing more of it can be reasoning."""
 
-    __slots__ = ("_closer", "_held", "_openers", "_pairs", "_said", "settled")
+    __slots__ = ("_closer", "_fresh", "_held", "_leads", "_pairs", "_said", "settled")
 
     def __init__(self, pairs: Sequence[tuple[str, str]], *, opened: bool = False) -> None:
         self._pairs = dict(reversed(pairs))
-        self._openers = marks(*self._pairs)
+        self._leads = marks(*self._pairs, *self._pairs.values())
         self._held = ""
         self._said = False
         self._closer = pairs[0][1] if opened and pairs else ""
+        self._fresh = bool(self._closer)
         self.settled = not pairs
 
     def settle(self) -> None:
@@ -70,50 +71,67 @@ class Thoughts:
         if self.settled or not text:
             return [TextDelta(text)] if text else []
         self._held += text
-        if not self._closer and (given := self._begin()) is not None:
-            return given
-        return self._think()
+        made: list[Delta] = []
+        while self._held and not self.settled:
+            before = self._held
+            made.extend(self._think() if self._closer else self._begin())
+            if self._held == before:
+                break
+        return made
 
     def finish(self, reason: str | None, /) -> list[Delta]:
         """The end: what was held."""
         del reason
-        if self._closer and not self.settled:
-            held, self._held = self._held, ""
-            self.settled = True
-            return [ReasoningDelta(held)] if self._said or held.strip() else []
+        held = self._given()
         self.settled = True
-        return self._given()
-
-    def _given(self) -> list[Delta]:
-        held, self._held = self._held, ""
-        return [TextDelta(held)] if held else []
-
-    def _begin(self) -> list[Delta] | None:
-        """What is given out while the answer does not begin with reasoning; None if it does."""
-        start = len(self._held) - len(self._held.lstrip())
-        opener = self._openers.at(self._held, start)
-        if self._openers.unfinished(self._held, start) and start <= _BLANKS:
+        if not held or (self._said and not self._closer and not held.strip()):
             return []
-        if not opener:
+        if not self._closer:
+            return [TextDelta(held)]
+        return [ReasoningDelta(held)] if self._said or held.strip() else []
+
+    def _given(self) -> str:
+        held, self._held = self._held, ""
+        return held
+
+    def _begin(self) -> list[Delta]:
+        """The start of the answer, and what comes after a block."""
+        start = len(self._held) - len(self._held.lstrip())
+        word = self._leads.at(self._held, start)
+        if not word and start <= _BLANKS and self._leads.unfinished(self._held, start):
+            return []
+        if not word:
             self.settled = True
-            return self._given()
-        self._closer = self._pairs[opener]
-        self._held = self._held[start + len(opener) :]
-        return None
+            return [TextDelta(self._given())]
+        self._held = self._held[start + len(word) :]
+        self._closer = self._pairs.get(word, "")  # a closer without an opener: the prompt held an empty block
+        self._fresh = False
+        return []
 
     def _think(self) -> list[Delta]:
+        if self._fresh and not self._opened_once():
+            return []
         closer = marks(self._closer)
         at, found = closer.find(self._held, 0)
         end = at if found else closer.hold(self._held, 0)
         thought = self._held[:end]
-        made: list[Delta] = []
-        if thought and (self._said or thought.strip()):
-            self._said = True
-            made.append(ReasoningDelta(thought))
-        elif not found:
+        if not found and not self._said and not thought.strip():
             return []  # blanks only: an empty block is no reasoning
         self._held = self._held[end + len(found) :]
         if found:
-            self.settled = True
-            made.extend(self._given())
-        return made
+            self._closer = ""
+        if not thought or not (self._said or thought.strip()):
+            return []
+        self._said = True
+        return [ReasoningDelta(thought)]
+
+    def _opened_once(self) -> bool:
+        """Drops an opener that the model writes although the prompt has it. False: that is not clear yet."""
+        start = len(self._held) - len(self._held.lstrip())
+        word = self._leads.at(self._held, start)
+        if not word and start <= _BLANKS and self._leads.unfinished(self._held, start):
+            return False
+        self._fresh = False
+        if word in self._pairs:
+            self._held = self._held[start + len(word) :]
+        return True
