@@ -135,15 +135,13 @@ class Normaliser:
         text = delta.get("content")
         if not isinstance(text, str) or not text:
             return None
-        if self._parser is not None:
-            return self._read(self._parser.feed(text), text)
         if self._repeats:
             begun = self._calls.count or delta.get("tool_calls")
             if begun and self._said and text.strip() == self._said.strip():
                 self._count("repeated_content")
                 return []
             self._said += text
-        return None
+        return None if self._parser is None else self._read(self._parser.feed(text), text)
 
     def _read(self, deltas: Iterable[Delta], text: str | None) -> list[dict[str, Any]] | None:
         """What a parser found, as OpenAI's deltas; None if it is the text itself."""
