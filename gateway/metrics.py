@@ -48,8 +48,8 @@ INTER_TOKEN_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.
 
 EVENTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "shed": ("Requests turned away for want of room.", ("reason",)),
-    "ejections": ("Endpoints taken out because requests fail on them.", ("engine", "endpoint")),
-    "circuit_changes": ("Changes of an endpoint's circuit breaker.", ("engine", "endpoint", "position")),
+    "ejections": ("Endpoints taken out because requests fail on them.", ("engine",)),
+    "circuit_changes": ("Changes of endpoints' circuit breakers.", ("engine", "position")),
     "tool_markup_leaked": ("Answers with tool-call markup in their content.", ("model",)),
     "fallbacks": ("Requests that another model was asked to answer.", ("model", "fallback", "reason")),
 }

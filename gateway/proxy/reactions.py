@@ -20,13 +20,12 @@ class Reactions:
 
     def __call__(self, change: StateChange) -> None:
         """Takes a change note."""
-        at = (change.engine, change.endpoint.url)
         ejected = EndpointState.EJECTED
         if change.new is ejected and change.old is not ejected:
-            self._meters.happened("ejections", *at)
+            self._meters.happened("ejections", change.engine)
         # A circuit that is not closed means ejected, so here it has moved; else only the health checks have spoken.
         if change.circuit is not Position.CLOSED or change.old is ejected:
-            self._meters.happened("circuit_changes", *at, change.circuit.value)
+            self._meters.happened("circuit_changes", change.engine, change.circuit.value)
         if change.new is EndpointState.DOWN:
             self._loop.call_soon(self._leave, change.endpoint)
         self._then(change)
