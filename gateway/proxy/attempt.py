@@ -18,6 +18,7 @@ from gateway.errors import ApiError, EngineFailed
 from gateway.proxy import verdicts
 from gateway.proxy.outgoing import Outgoing, outgoing
 from gateway.proxy.plane import Asked, Destination, Plane
+from gateway.proxy.tooling import UNTOOLED
 from gateway.proxy.upstream import Connection
 from gateway.wire.answer import find_usage, respell_answer
 from gateway.wire.embeddings import name_input, spell_vectors
@@ -198,8 +199,10 @@ class Attempt(msgspec.Struct, eq=False):
         shape = self.destination.shapes.get(self._call.operation)
         if shape is None:
             return None
-        asked = self._call.members
-        return shape.chain(asked, self.outgoing.prepared.members or asked, self.outgoing.stage)
+        asked, tooled, stage = self._call.members, self.outgoing.tooled, None
+        if tooled is not None:
+            stage = self.destination.tooling.stage(tooled, asked, expected_choices(self._call))
+        return shape.chain(asked, self.outgoing.prepared.members or asked, stage)
 
     def _pass_on(self, relay: StreamRelay | NamedStream, data: bytes, *, complete: bool) -> None:
         if data:
@@ -248,7 +251,7 @@ class Attempt(msgspec.Struct, eq=False):
 
     def _ask_otherwise(self, status: int, refusal: bytes) -> bool:
         """Whether the engine refused only how it was asked for tool calls, and is asked again as it can be."""
-        if self._twice or self.outgoing.stage is None or not self.destination.tooling.learns(status, refusal):
+        if self._twice or self.outgoing.tooled is None or not self.destination.tooling.learns(status, refusal):
             return False
         self._twice = True
         try:
@@ -265,10 +268,13 @@ class Attempt(msgspec.Struct, eq=False):
     def _whole(self, body: bytes) -> None:
         try:
             operation = self._call.operation
-            names, chain = self._asked.names[operation], self._chain()
-            if operation in PASSED:
+            names = self._asked.names[operation]
+            plain = self.destination.tooling.plain
+            if self.outgoing.tooled is UNTOOLED and plain is not None and plain.knows(body, names):
+                answer, usage = body, find_usage(body)
+            elif operation in PASSED:
                 answer, usage = pass_answer(body, names)
-            elif chain is None:
+            elif (chain := self._chain()) is None:
                 answer = respell_answer(body, names, self._own_id)
                 usage = find_usage(answer)
             else:

@@ -13,8 +13,7 @@ from gateway.proxy.links import EngineLink, serves
 from gateway.proxy.paths import PATHS
 from gateway.proxy.plane import TASKS, Asked
 from gateway.wire.embeddings import TOKEN_INPUT_REFUSED, is_token_input
-from gateway.wire.openai import Call, expected_choices
-from gateway.wire.shape import Stage
+from gateway.wire.openai import Call
 from gateway.wire.shape.usage import asking_usage
 from gateway.wire.tools import Tooled
 
@@ -31,8 +30,8 @@ class Outgoing(msgspec.Struct, eq=False):
     target: Target
     body: bytes
     prepared: Prepared
-    stage: Stage | None = None
-    """What reads tool calls and reasoning out of the answer."""
+    tooled: Tooled | None = None
+    """What was done to a chat call for its tools."""
 
 
 def check_asked(call: Call, asked: Asked) -> None:
@@ -58,12 +57,11 @@ def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outg
     """Makes the body for a target. Raises ApiError when its engine cannot serve the call as asked."""
     if not serves(link, call.operation):
         raise no_such_path(call)
-    stage = None
+    tooled = None
     try:
         if call.operation is Operation.CHAT:
             tooling = asked.destinations[target.engine.name].tooling
             tooled = tooling.prepare(call.members)
-            stage = tooling.stage(tooled, call.members, expected_choices(call))
             prepared = _prepared(tooled, call, asked, link)
         else:
             prepared = link.profile.prepare(call.operation, call.members, asked.unknown)
@@ -73,9 +71,9 @@ def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outg
     if call.stream and link.profile.answers.hides_length:
         members = asking_usage(call.members if members is None else members)
     if members is None and target.model == call.model:
-        return Outgoing(target, call.body, prepared, stage)
+        return Outgoing(target, call.body, prepared, tooled)
     renamed = (call.members if members is None else members) | {"model": msgspec.Raw(msgspec.json.encode(target.model))}
-    return Outgoing(target, msgspec.json.encode(renamed), prepared, stage)
+    return Outgoing(target, msgspec.json.encode(renamed), prepared, tooled)
 
 
 def _prepared(tooled: Tooled, call: Call, asked: Asked, link: EngineLink) -> Prepared:

@@ -15,6 +15,7 @@ from gateway.metrics import Meters
 from gateway.proxy.links import EngineLink
 from gateway.settings.tree import Model as ModelSettings
 from gateway.wire.shape import ReasoningField, Stage
+from gateway.wire.shape.plain import Plain
 from gateway.wire.toolcalls.detect import Finding
 from gateway.wire.toolcalls.history import rewrite_ids
 from gateway.wire.toolcalls.spec import IdStyle
@@ -34,7 +35,9 @@ from gateway.wire.tools.thinking import Thinking
 NEEDS_PARSER: Final = b"--tool-call-parser"
 """Named by vLLM and Triton when they refuse tools for want of a parser."""
 
-_NOTHING: Final = Tooled()
+UNTOOLED: Final = Tooled()
+"""Made for calls without tools to engines and models for which nothing has to be done."""
+
 _CALLS: Final = b'"tool_calls"'
 _THINKING_OFF: Final = (b'"enable_thinking":false', b'"thinking":false')
 _decode_messages = msgspec.json.Decoder(list[dict[str, object]]).decode
@@ -44,7 +47,7 @@ _log = structlog.get_logger()
 class Tooling:
     """One model on one engine. ``name``: as configured; ``model``: as the engine calls it."""
 
-    __slots__ = ("_link", "_meters", "_name", "_told", "found", "parse", "rule")
+    __slots__ = ("_keeps_ids", "_link", "_meters", "_name", "_told", "found", "parse", "plain", "rule")
 
     def __init__(self, name: str, settings: ModelSettings, link: EngineLink, model: str, meters: Meters) -> None:
         self._name = name
@@ -55,6 +58,10 @@ class Tooling:
         self.found: Finding = known_format(settings.tools.format, link.settings.parser, link.profile.kind, model, name)
         thinking = settings.reasoning
         self.rule = ReasoningRule(thinking.format, thinking.opened, ReasoningField(thinking.field))
+        wire = self.facts.wire
+        self._keeps_ids = wire is None or wire.id_style is IdStyle.ANY
+        hidden = link.profile.answers.hides_length or settings.extras != "keep" or thinking.opened
+        self.plain: Plain | None = None if hidden else Plain([opener for opener, _ in self.rule.pairs(wire)])
 
     @property
     def facts(self) -> Facts:
@@ -72,6 +79,8 @@ class Tooling:
 
     def prepare(self, members: Members) -> Tooled:
         """A chat request made ready as far as tools are concerned. Raises ParameterRefused."""
+        if self._keeps_ids and "tools" not in members and "functions" not in members:
+            return UNTOOLED
         legacy = "functions" in members and self.parse is not Parse.OFF and speaks_of_functions(members)
         changed = in_new_words(members) if legacy else None
         asked = members if changed is None else changed
@@ -79,7 +88,7 @@ class Tooling:
             asked = changed = renumbered
         ask = read_ask(asked, legacy=legacy) if "tools" in asked else None
         if ask is None:
-            return _NOTHING if changed is None else Tooled(changed)
+            return UNTOOLED if changed is None else Tooled(changed)
         facts = self.facts
         tooled = prepare(plan(facts, ask), facts, ask, asked)
         if changed is None:
@@ -113,8 +122,8 @@ class Tooling:
 
     def _history(self, members: Members) -> Members | None:
         """The messages with ids as the model's template needs them; None if they may stay."""
-        wire = self.facts.wire if self.found.format else None
-        if wire is None or wire.id_style is IdStyle.ANY or _CALLS not in bytes(members.get("messages", b"")):
+        wire = self.facts.wire
+        if self._keeps_ids or wire is None or _CALLS not in bytes(members.get("messages", b"")):
             return None
         try:
             messages = _decode_messages(members["messages"])

@@ -70,7 +70,7 @@ def respell_answer(body: bytes, names: AnswerNames, own_id: bytes) -> bytes:
 
     Raises ValueError when the body is not a JSON object.
     """
-    if body.startswith(names.prefix_bytes) and _has_good_head(body, names):
+    if has_good_head(body, names):
         return body
     members = _members(body)
     if members.get("model") == names.model_json and names.good_id(_text(members.get("id"))):
@@ -78,7 +78,10 @@ def respell_answer(body: bytes, names: AnswerNames, own_id: bytes) -> bytes:
     return msgspec.json.encode(names.apply(members, own_id))
 
 
-def _has_good_head(body: bytes, names: AnswerNames) -> bool:
+def has_good_head(body: bytes, names: AnswerNames) -> bool:
+    """Whether an answer, written without blanks, begins with a good id and has the right model soon after it."""
+    if not body.startswith(names.prefix_bytes):
+        return False
     at = body.find(b'"model":', 0, _MODEL_SEARCH)
     if at < 0 or not body.startswith(names.model_member, at):
         return False
