@@ -61,8 +61,8 @@ class Shape:
         ``reading`` is a stage of this answer that reads its text.
         """
         usage = wants_usage(asked)
-        if self._shared is not None and reading is None:
-            return self._shared[usage]
+        if self._shared is not None:
+            return self._shared[usage] if reading is None else self._shared[usage].after(reading)
         own: list[Stage] = []
         if self._hollow:
             own.append(HollowDeltas())

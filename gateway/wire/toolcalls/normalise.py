@@ -82,6 +82,10 @@ class Normaliser:
         """Takes one choice of a chunk and returns what the client gets: nothing, the same object, or several."""
         delta: Mapping[str, Any] = choice.get("delta") or {}
         reason = choice.get("finish_reason")
+        if reason is None and len(delta) == 1 and "content" in delta and self._parser is not None:
+            if (content := self._content(delta)) is None:
+                return [choice]
+            return _chunks(choice, delta, content or ([{}] if _carries_more(choice) else []), None)
         if reason is None and delta.get("tool_calls") is None and self._passes(delta):
             return [choice]
         parts = self._parts(delta)
@@ -146,9 +150,8 @@ class Normaliser:
     def _read(self, deltas: Iterable[Delta], text: str | None) -> list[dict[str, Any]] | None:
         """What a parser found, as OpenAI's deltas; None if it is the text itself."""
         found = list(deltas)
-        match found:
-            case [TextDelta(same)] if same == text:
-                return None
+        if len(found) == 1 and isinstance(same := found[0], TextDelta) and same.text == text:
+            return None
         return [part for delta in found if (part := self._part(delta))]
 
     def _part(self, delta: Delta) -> dict[str, Any]:

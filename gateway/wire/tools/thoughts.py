@@ -6,6 +6,7 @@ way as soon as an answer has begun without any.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from gateway.wire.shape.reasoning import ReasoningField
@@ -35,16 +36,17 @@ class ReasoningRule:
 
     def pairs(self, wire: Format | None = None) -> tuple[tuple[str, str], ...]:
         """Openers and closers that count at the beginning of an answer; ``wire`` is the model's format, if known."""
-        if self.format == OFF:
-            return ()
-        if self.format != AUTO:
-            family = reasoning_named(self.format)
-            return (*family.pairs, *family.leads)
-        think = reasoning_named("think").pairs
-        if wire is None:
-            return think
-        family = reasoning_named(wire.reasoning)
-        return tuple(dict.fromkeys((*family.pairs, *family.leads, *think)))
+        return _pairs(self.format, "" if wire is None else wire.reasoning)
+
+
+@lru_cache(maxsize=256)
+def _pairs(name: str, family: str) -> tuple[tuple[str, str], ...]:
+    if name == OFF:
+        return ()
+    think = reasoning_named("think").pairs if name == AUTO else ()
+    own = family or "think" if name == AUTO else name
+    found = reasoning_named(own)
+    return tuple(dict.fromkeys((*found.pairs, *found.leads, *think)))
 
 
 class Thoughts:
