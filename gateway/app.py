@@ -18,10 +18,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engines.profile import Operation
 from gateway.api.application import build_api
 from gateway.api.errors import internal_error
+from gateway.api.view import AskAll
 from gateway.background.discovery import Discovery
 from gateway.background.fetch import Fetch
 from gateway.background.prober import Prober
 from gateway.background.resolver import Resolver
+from gateway.balance.drains import DrainOrder, StandingOrders
 from gateway.balance.endpoint import StateChange
 from gateway.balance.engine import SERVING
 from gateway.errors import ApiError
@@ -51,6 +53,9 @@ class Gateway:
         self.settings = settings
         self.meters = Meters()
         self.meters.config_hash = config_hash
+        self.started = False
+        self.standing = StandingOrders()
+        self.ask_all: AskAll | None = None
         self.api = build_api(self, self._lifespan, settings.server.cors_origins)
 
     @contextlib.asynccontextmanager
@@ -59,6 +64,7 @@ class Gateway:
         self.deadlines = Deadlines(loop)
         self.ids = Ids()
         self.plane = self._build(self.settings)
+        self.started = True
         fetch = Fetch()
         try:
             async with asyncio.TaskGroup() as group:
@@ -83,9 +89,15 @@ class Gateway:
         old, self.plane = self.plane, self._build(settings, self.plane)
         old.close(self.plane)
 
+    def heed(self, order: DrainOrder) -> None:
+        """Drains or undrains in this process, now and whenever the configuration changes."""
+        self.standing.note(order)
+        if self.started:
+            _heed(self.plane, order)
+
     def _build(self, settings: Settings, old: Plane | None = None) -> Plane:
         loop = asyncio.get_running_loop()
-        return build_plane(
+        plane = build_plane(
             settings,
             loop,
             self.meters,
@@ -96,6 +108,19 @@ class Gateway:
             old=old,
             now=int(time.time()),
         )
+        for order in self.standing:
+            _heed(plane, order)
+        return plane
+
+
+def _heed(plane: Plane, order: DrainOrder) -> None:
+    link = plane.engines.get(order.engine)
+    if link is None:
+        return
+    if order.drained:
+        link.engine.drain(link.loop.time(), order.url)
+    else:
+        link.engine.undrain(link.loop.time(), order.url)
 
 
 def log_change(change: StateChange) -> None:

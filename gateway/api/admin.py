@@ -11,29 +11,12 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Body, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.api.fleet import EngineStatus, everywhere
 from gateway.api.view import View
+from gateway.balance.drains import DrainOrder
 from gateway.errors import ApiError, AuthenticationFailed, ModelNotFound, PermissionDenied
-from gateway.proxy.links import EngineLink
 
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-
-class EndpointStatus(BaseModel):
-    """One replica. `reason` says why it is in its state, where that is not plain."""
-
-    url: str
-    state: str
-    reason: str
-    in_flight: int
-
-
-class EngineStatus(BaseModel):
-    """One engine of the configuration."""
-
-    name: str
-    kind: str
-    version: str | None
-    endpoints: list[EndpointStatus]
 
 
 class Which(BaseModel):
@@ -50,20 +33,6 @@ class EngineNotFound(ModelNotFound):
     code = "engine_not_found"
 
 
-def status_of(link: EngineLink) -> EngineStatus:
-    """What is known of an engine now, those endpoints included that have left and still finish requests."""
-    leaving = [endpoint for endpoint in link.endpoints if endpoint not in link.engine.endpoints and endpoint.in_flight]
-    return EngineStatus(
-        name=link.engine.name,
-        kind=link.engine.kind.value,
-        version=link.engine.version,
-        endpoints=[
-            EndpointStatus(url=one.url, state=one.state.value, reason=one.reason, in_flight=one.in_flight)
-            for one in (*link.engine.endpoints, *leaving)
-        ],
-    )
-
-
 def router(view: View) -> APIRouter:
     """The routes."""
 
@@ -76,15 +45,15 @@ def router(view: View) -> APIRouter:
 
     async def list_engines() -> list[EngineStatus]:
         """Gives every engine with the state of its endpoints."""
-        return [status_of(link) for link in view.plane.engines.values()]
+        return await everywhere(view)
 
     async def drain(name: str, which: Annotated[Which | None, Body()] = None) -> EngineStatus:
         """Gives no more requests to an endpoint, or to all of the engine; what runs goes on."""
-        return _change(view, name, None if which is None else which.url, drained=True)
+        return await _change(view, name, None if which is None else which.url, drained=True)
 
     async def undrain(name: str, which: Annotated[Which | None, Body()] = None) -> EngineStatus:
         """Takes an endpoint, or all of the engine, back into service."""
-        return _change(view, name, None if which is None else which.url, drained=False)
+        return await _change(view, name, None if which is None else which.url, drained=False)
 
     routes.add_api_route("/engines", list_engines, methods=["GET"], operation_id="list_engines")
     routes.add_api_route("/engines/{name}/drain", drain, methods=["POST"], operation_id="drain_engine")
@@ -92,18 +61,14 @@ def router(view: View) -> APIRouter:
     return routes
 
 
-def _change(view: View, name: str, url: str | None, *, drained: bool) -> EngineStatus:
+async def _change(view: View, name: str, url: str | None, *, drained: bool) -> EngineStatus:
     link = view.plane.engines.get(name)
     if link is None:
         raise EngineNotFound(f"There is no engine '{name[:200]}'. GET /admin/engines lists all.")
     if url is not None and all(endpoint.url != url for endpoint in link.engine.endpoints):
         raise EngineNotFound(f"The engine '{name}' has no endpoint with this url. GET /admin/engines lists all.")
-    now = link.loop.time()
-    if drained:
-        link.engine.drain(now, url)
-    else:
-        link.engine.undrain(now, url)
-    return status_of(link)
+    changed = await everywhere(view, DrainOrder(name, url, drained))
+    return next(engine for engine in changed if engine.name == name)
 
 
 def _refusal(view: View, request: Request) -> ApiError | None:

@@ -1,7 +1,10 @@
 """What the control plane sees of the running gateway."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.balance.drains import DrainOrder
 from gateway.balance.endpoint import Endpoint, EndpointState
 from gateway.metrics import Meters
 from gateway.proxy.links import EngineLink
@@ -13,8 +16,29 @@ MAY_SERVE = frozenset({EndpointState.UNKNOWN, EndpointState.UP, EndpointState.EJ
 SERVES = frozenset({EndpointState.UNKNOWN, EndpointState.UP})
 
 
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """What the serving processes have answered, and how many of them have not in time."""
+
+    views: Sequence[bytes]
+    missing: int
+
+
+class AskAll(Protocol):
+    """The way to all serving processes, the asking one included."""
+
+    async def __call__(self, order: DrainOrder | None) -> Replies:
+        """Lets each heed the order, if there is one, and tell its view. Raises ApiError if none can be asked."""
+
+
 class View(Protocol):
     """The running gateway. ``plane`` is the configuration in force; it is replaced as a whole."""
+
+    ask_all: AskAll | None
+    """There where several processes serve."""
+
+    started: bool
+    """Whether there is a plane yet."""
 
     @property
     def plane(self) -> Plane:
@@ -23,6 +47,9 @@ class View(Protocol):
     @property
     def meters(self) -> Meters:
         """All counts."""
+
+    def heed(self, order: DrainOrder) -> None:
+        """Drains or undrains in this process, now and whenever the configuration changes."""
 
 
 def serves(endpoint: Endpoint) -> bool:

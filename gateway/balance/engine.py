@@ -56,11 +56,23 @@ class Engine:
       exceed their slow start and have not just said that they are full; and those half-open with a trial to give.
     - The state is DRAINING if it drains, else DOWN if the health checks say so, else EJECTED unless the breaker is
       closed, else UP or UNKNOWN as the checks say. A draining or down endpoint has a closed breaker.
+    - While the whole engine is drained, endpoints that join drain from the start.
     - An endpoint that leaves the engine keeps its leases; they end as if it were still there.
     - Slow start and the pause after "full" only change who is asked first: no first attempt is refused because of them.
     """
 
-    __slots__ = ("_orders", "due", "endpoints", "kind", "name", "notice", "ready", "resilience", "version")
+    __slots__ = (
+        "_orders",
+        "drain_reason",
+        "due",
+        "endpoints",
+        "kind",
+        "name",
+        "notice",
+        "ready",
+        "resilience",
+        "version",
+    )
 
     def __init__(
         self,
@@ -81,6 +93,7 @@ class Engine:
         self.resilience = resilience
         self.notice = notice
         self.due = inf
+        self.drain_reason = ""
         self.endpoints: list[Endpoint] = []
         self.ready: list[Endpoint] = []
         self._orders = 0
@@ -190,10 +203,14 @@ class Engine:
 
     def drain(self, now: float, url: str | None = None, reason: str = "drained by an operator") -> list[Endpoint]:
         """Give no more requests to the endpoint at `url`, or to all; what runs goes on. Returns those it applies to."""
+        if url is None:
+            self.drain_reason = reason
         return [endpoint for endpoint in self._at(url) if self._set_drain(endpoint, reason, now)]
 
     def undrain(self, now: float, url: str | None = None) -> list[Endpoint]:
         """Take the endpoint at `url`, or all, back into service. Returns those it applies to."""
+        if url is None:
+            self.drain_reason = ""
         return [endpoint for endpoint in self._at(url) if self._set_drain(endpoint, "", now)]
 
     def _at(self, url: str | None) -> list[Endpoint]:
@@ -222,6 +239,7 @@ class Engine:
             if endpoint.url not in known:
                 self._adopt(endpoint)
                 endpoint.warm_since = now
+                self._set_drain(endpoint, self.drain_reason, now)
         gone = [endpoint for url, endpoint in known.items() if url not in kept]
         for endpoint in gone:
             self._set_drain(endpoint, "no longer an address of this engine", now)

@@ -21,8 +21,10 @@ import typer
 import uvicorn
 
 from gateway import logs
+from gateway.api import fleet
 from gateway.api.ops import snapshot
 from gateway.app import Application, Gateway, create_app
+from gateway.balance.drains import StandingOrders
 from gateway.cli.report import read_settings, show_problems
 from gateway.proxy.carriers import Carrier, protocol_of
 from gateway.settings import ConfigErrors, Server, Settings
@@ -137,8 +139,10 @@ class MemberServer(GatewayServer):
 
     def __init__(self, config: uvicorn.Config, drain: float, gateway: Gateway, line: socket.socket) -> None:
         super().__init__(config, drain, lambda _: self._link.ready())
-        self._link = Link(line, functools.partial(snapshot, gateway), self._orphaned)
+        counts, obey = functools.partial(snapshot, gateway), functools.partial(fleet.answer, gateway)
+        self._link = Link(line, counts, obey, self._orphaned)
         gateway.meters.ask_all = self._link.ask
+        gateway.ask_all = self._link.ask_all
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serves until it is told to end."""
@@ -208,7 +212,8 @@ def _serve_alone(application: Application, server: Server, sockets: list[socket.
 def _serve_together(application: Application, server: Server, sockets: list[socket.socket], carrier: Carrier) -> int:
     """Several processes; gives the supervisor's exit code, or that of the member that this process has become."""
 
-    def member(listeners: list[socket.socket], line: socket.socket) -> int:
+    def member(listeners: list[socket.socket], line: socket.socket, standing: StandingOrders) -> int:
+        application.gateway.standing = standing
         config = _config(application, server, carrier)
         return _run(MemberServer(config, server.drain, application.gateway, line), listeners)
 

@@ -27,6 +27,14 @@ class Kind(IntEnum):
     """Supervisor: the wish for a member's counts, numbered upwards from 1."""
     TOTAL = 6
     """Supervisor: the counts of all, for the ask with the number."""
+    CALL = 7
+    """Member: something for all to heed, or at least to answer. The number comes back with the answers."""
+    ORDER = 8
+    """Supervisor: what a member has called, numbered upwards from 1; all get all orders in one sequence."""
+    REPLY = 9
+    """Member: its answer to the order with the number."""
+    REPLIES = 10
+    """Supervisor: the answers of all, for the call with the number."""
 
 
 @dataclass(frozen=True, slots=True)

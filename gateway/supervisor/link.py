@@ -7,6 +7,9 @@ from typing import Final, Protocol
 
 import msgspec
 
+from gateway.api.fleet import ProcessesUnreachable
+from gateway.api.view import Replies
+from gateway.balance.drains import DrainOrder
 from gateway.metrics import Snapshot, TotalUnavailable
 from gateway.supervisor.frames import Frame, FrameReader, Kind
 
@@ -15,6 +18,9 @@ PUSH: Final = 1.0
 
 PATIENCE: Final = 2.0
 """Seconds to wait for a total. The supervisor waits for less, unless it is not well itself."""
+
+LONG_PATIENCE: Final = 4.0
+"""Seconds to wait until all have heeded an order. Again, the supervisor waits for less."""
 
 
 class Counts(Protocol):
@@ -25,17 +31,25 @@ class Counts(Protocol):
 
 
 class Link(asyncio.Protocol):
-    """Reports to the supervisor, and asks it for what all members have counted.
+    """Reports to the supervisor, asks it for what all members have counted, and passes on orders for all.
 
-    ``orphaned`` is called when the supervisor is gone: nobody would replace this process or tell it to stop.
+    ``obey`` heeds an order, or None, and gives the answer to it. ``orphaned`` is called when the supervisor is gone:
+    nobody would replace this process or tell it to stop.
     """
 
-    def __init__(self, line: socket.socket, counts: Counts, orphaned: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        line: socket.socket,
+        counts: Counts,
+        obey: Callable[[DrainOrder | None], bytes],
+        orphaned: Callable[[], None],
+    ) -> None:
         self._line = line
         self._counts = counts
+        self._obey = obey
         self._orphaned = orphaned
         self._reader = FrameReader()
-        self._asks: dict[int, asyncio.Future[Snapshot]] = {}
+        self._asks: dict[int, asyncio.Future[bytes]] = {}
         self._number = 0
         self._reported = b""
         self._timer: asyncio.TimerHandle | None = None
@@ -62,15 +76,33 @@ class Link(asyncio.Protocol):
         Raises:
             TotalUnavailable: the supervisor does not answer.
         """
-        self._number = number = self._number + 1
-        answer: asyncio.Future[Snapshot] = self._loop.create_future()
-        self._asks[number] = answer
-        self._send(Frame(Kind.ASK, number, msgspec.msgpack.encode(own)))
         try:
-            async with asyncio.timeout(PATIENCE):
-                return await answer
+            total = await self._answer_to(Kind.ASK, msgspec.msgpack.encode(own), PATIENCE)
         except TimeoutError:
             raise TotalUnavailable from None
+        return msgspec.msgpack.decode(total, type=Snapshot)
+
+    async def ask_all(self, order: DrainOrder | None) -> Replies:
+        """Lets all members heed an order, this one included; without one, they only give their answers.
+
+        Raises:
+            ProcessesUnreachable: the supervisor does not answer.
+        """
+        try:
+            replies = await self._answer_to(Kind.CALL, msgspec.msgpack.encode(order), LONG_PATIENCE)
+        except TimeoutError:
+            message = "The other serving processes cannot be reached now, and may or may not hear of this request."
+            raise ProcessesUnreachable(message) from None
+        return msgspec.msgpack.decode(replies, type=Replies)
+
+    async def _answer_to(self, kind: Kind, payload: bytes, patience: float) -> bytes:
+        self._number = number = self._number + 1
+        answer: asyncio.Future[bytes] = self._loop.create_future()
+        self._asks[number] = answer
+        self._send(Frame(kind, number, payload))
+        try:
+            async with asyncio.timeout(patience):
+                return await answer
         finally:
             del self._asks[number]
 
@@ -90,8 +122,11 @@ class Link(asyncio.Protocol):
         for frame in self._reader.feed(data):
             if frame.kind is Kind.POLL:
                 self._send(Frame(Kind.COUNTS, frame.number, msgspec.msgpack.encode(self._counts(thorough=True))))
-            elif frame.kind is Kind.TOTAL and (ask := self._asks.get(frame.number)) is not None and not ask.done():
-                ask.set_result(msgspec.msgpack.decode(frame.payload, type=Snapshot))
+            elif frame.kind is Kind.ORDER:
+                order = msgspec.msgpack.decode(frame.payload, type=DrainOrder | None)
+                self._send(Frame(Kind.REPLY, frame.number, self._obey(order)))
+            elif (answer := self._asks.get(frame.number)) is not None and not answer.done():
+                answer.set_result(frame.payload)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The line is cut, by either end."""

@@ -15,7 +15,7 @@ import structlog
 from gateway.supervisor.frames import Frame, FrameReader
 
 UNREAD: Final = 1 << 16
-"""Bytes that may wait for a member that does not read; it hangs, and gets nothing more."""
+"""Bytes that may wait for a member that does not read; it hangs, and gets no more questions, but still all orders."""
 
 _log = structlog.get_logger()
 
@@ -60,9 +60,9 @@ class Member:
                 self.open = False
         return frames
 
-    def send(self, frame: Frame) -> None:
-        """Sends as much as goes now; the rest goes with `flush` when the line takes more."""
-        if self.open and len(self._unsent) < UNREAD:
+    def send(self, frame: Frame, *, surely: bool = False) -> None:
+        """Sends as much as goes now, the rest with `flush` when the line takes more. ``surely``: never left out."""
+        if self.open and (surely or len(self._unsent) < UNREAD):
             self._unsent += frame.encode()
             self.flush()
 

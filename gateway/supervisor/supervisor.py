@@ -1,4 +1,4 @@
-"""Starts the members, replaces those that end, passes signals on, and adds up what they count."""
+"""Starts the members, replaces those that end, passes signals and orders on, and adds up what they count."""
 
 import os
 import selectors
@@ -12,18 +12,22 @@ from typing import Final, TypeAlias, assert_never
 import msgspec
 import structlog
 
+from gateway.api.view import Replies
+from gateway.balance.drains import DrainOrder, StandingOrders
 from gateway.metrics import Snapshot
 from gateway.supervisor.frames import Frame, Kind
 from gateway.supervisor.member import Member, State, become
 from gateway.supervisor.restarts import Restarts
+from gateway.supervisor.rounds import Rounds
 from gateway.supervisor.signals import Signals, held_back
 from gateway.supervisor.tally import Tally
 
 GRACE: Final = 5.0
 """Seconds after the drain in which members may still end by themselves."""
 
-Serve: TypeAlias = Callable[[list[socket.socket], socket.socket], int]
-"""What a member does: serves on the listening sockets, with a line to the supervisor; gives its exit code."""
+Serve: TypeAlias = Callable[[list[socket.socket], socket.socket, StandingOrders], int]
+"""What a member does: serves on the listening sockets, with a line to the supervisor, under the orders that stand
+already; gives its exit code."""
 
 _log = structlog.get_logger()
 
@@ -55,6 +59,8 @@ class Supervisor:
         """By place without a member: when the next one starts, and whom it follows."""
         self._restarts = Restarts(len(plan.listeners))
         self._tally = Tally()
+        self._standing = StandingOrders()
+        self._rounds = Rounds()
         self._told = False
         self._stopping = False
         self._kill_at: float | None = None
@@ -89,7 +95,7 @@ class Supervisor:
     def _pause(self, now: float) -> float | None:
         """Seconds until something has to be done unasked."""
         times = [at for at, _ in self._due.values()]
-        times += [at for at in (self._tally.until(), self._kill_at) if at is not None]
+        times += [at for at in (self._tally.until(), self._rounds.until(), self._kill_at) if at is not None]
         return max(0.0, min(times) - now) if times else None
 
     # ---- members come and go
@@ -115,7 +121,7 @@ class Supervisor:
             if pid == 0:
                 self._leave_behind(place, ours)
         if pid == 0:
-            become(lambda: self._plan.serve(list(self._plan.listeners[place]), theirs))
+            become(lambda: self._plan.serve(list(self._plan.listeners[place]), theirs, self._standing))
         theirs.close()
         member = self._members[pid] = Member(place, pid, ours, follows)
         self._selector.register(ours, selectors.EVENT_READ, member)
@@ -163,6 +169,7 @@ class Supervisor:
             write("serving process ended", pid=pid, how=how)
             del self._members[pid]
             self._tally.gone(pid)
+            self._rounds.gone(pid)
             self._leaves(member, how)
 
     # ---- lines
@@ -183,6 +190,7 @@ class Supervisor:
 
     def _hang_up(self, member: Member) -> None:
         member.open = False
+        self._rounds.gone(member.pid)
         self._selector.unregister(member.line)
         member.line.close()
 
@@ -202,7 +210,11 @@ class Supervisor:
             case Kind.ASK:
                 self._tally.note(member.pid, msgspec.msgpack.decode(frame.payload, type=Snapshot))
                 self._poll(member, frame.number)
-            case Kind.POLL | Kind.TOTAL:
+            case Kind.CALL:
+                self._order(member, frame)
+            case Kind.REPLY:
+                self._rounds.replied(member.pid, frame.number, frame.payload)
+            case Kind.POLL | Kind.TOTAL | Kind.ORDER | Kind.REPLIES:
                 pass  # only said to members
             case _:
                 assert_never(frame.kind)
@@ -232,6 +244,28 @@ class Supervisor:
             if asker is not None:
                 asker.send(Frame(Kind.TOTAL, ask.number, msgspec.msgpack.encode(self._tally.total())))
                 self._watch(asker)
+        for one in self._rounds.over(now):
+            caller = self._members.get(one.caller)
+            if caller is not None:
+                replies = Replies(list(one.replies.values()), len(one.waiting))
+                caller.send(Frame(Kind.REPLIES, one.number, msgspec.msgpack.encode(replies)))
+                self._watch(caller)
+
+    # ---- orders
+
+    def _order(self, caller: Member, call: Frame) -> None:
+        """Passes a call on to all, the caller included: so all heed all orders in one sequence.
+
+        Those that have not come up yet get it too, unless there is nothing to heed; those forked later know it already.
+        """
+        order = msgspec.msgpack.decode(call.payload, type=DrainOrder | None)
+        if order is not None:
+            self._standing.note(order)
+        meant = [one for one in self._members.values() if one.open and (order is not None or one.ready_at is not None)]
+        number = self._rounds.begin(caller.pid, call.number, [one.pid for one in meant], time.monotonic())
+        for one in meant:
+            one.send(Frame(Kind.ORDER, number, call.payload), surely=True)
+            self._watch(one)
 
     # ---- signals and the end
 

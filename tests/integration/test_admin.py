@@ -108,6 +108,24 @@ async def test_a_whole_engine_is_drained_without_a_url(gateway: Gateway, engine:
     assert (await ask(serving)).status == 200
 
 
+async def test_what_is_drained_stays_so_when_the_configuration_changes(
+    gateway: Gateway, engine: ScriptedEngine, other: ScriptedEngine
+) -> None:
+    """Even if the change is to the engine itself; a replica that it gains drains with it."""
+    engine.answer(reply(completion()))
+    serving = await gateway(one_engine(engine), whole=True)
+    assert (await call(serving, "POST", "/admin/engines/e/drain")).status == 200
+    changed = one_engine(engine, timeouts={"idle": "30s"})
+    changed["engines"]["e"]["urls"].append(other.url)
+    serving.apply(changed)
+    shown = await call(serving, "GET", "/admin/engines")
+    assert [endpoint["state"] for endpoint in shown.json[0]["endpoints"]] == ["draining", "draining"]
+    await call(serving, "POST", "/admin/engines/e/undrain")
+    serving.apply(one_engine(engine))
+
+    assert (await ask(serving)).status == 200
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [

@@ -131,9 +131,18 @@ async def call(client: Client) -> Answer:
     return answer
 
 
-async def get(client: Client, path: str) -> Answer:
-    await client.send(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+async def get(client: Client, path: str, method: str = "GET") -> Answer:
+    await client.send(f"{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n".encode())
     return await client.answer()
+
+
+async def post(client: Client, path: str) -> Answer:
+    return await get(client, path, "POST")
+
+
+async def try_call(client: Client) -> int:
+    await client.post(CHAT, CALL)
+    return (await client.answer()).status
 
 
 async def numbers(client: Client) -> dict[str, float]:
@@ -475,3 +484,99 @@ async def test_a_port_in_use_is_refused_to_several_processes_too(tmp_path: Path)
 
     assert code == 1
     assert group.stderr == f"turnout: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+
+
+async def test_an_order_of_an_operator_reaches_every_process_before_it_is_answered(serve: Serve) -> None:
+    group = await serve()
+    async with AsyncExitStack() as stack:
+        clients = [await group.connect_to(pid, stack) for pid in await group.all_serving()]
+        answers = []
+        for order, expected in (("drain", 503), ("undrain", 200)):
+            for client in clients:
+                answers.append(await post(client, f"/admin/engines/e/{order}"))
+                assert [await try_call(one) for one in clients] == [expected, expected]
+
+    assert [answer.status for answer in answers] == [200] * 4
+    assert [answer.json["endpoints"][0]["state"] for answer in answers[:2]] == ["draining", "draining"]
+    assert answers[0].json["endpoints"][0]["reason"] == "drained by an operator"
+    assert answers[3].json["endpoints"][0]["state"] in {"up", "unknown"}
+
+
+async def test_a_process_that_starts_later_knows_what_is_drained(serve: Serve) -> None:
+    group = await serve()
+    doomed, other = await group.all_serving()
+    async with AsyncExitStack() as stack:
+        client = await group.connect_to(other, stack)
+        assert (await post(client, "/admin/engines/e/drain")).status == 200
+        os.kill(doomed, signal.SIGKILL)
+        new = await group.replaced(doomed)
+        while True:
+            newcomer = await stack.enter_async_context(await Client.open(group.port))
+            status = await try_call(newcomer)
+            if server_of(newcomer, [new]) == new:
+                break
+        shown = await get(newcomer, "/admin/engines")
+        assert (await post(newcomer, "/admin/engines/e/undrain")).status == 200
+        assert [await try_call(one) for one in (client, newcomer)] == [200, 200]
+
+    assert status == 503
+    assert [endpoint["state"] for endpoint in shown.json[0]["endpoints"]] == ["draining"]
+
+
+async def test_requests_in_flight_are_those_of_all_processes(serve: Serve, engine: ScriptedEngine) -> None:
+    group = await serve()
+    async with AsyncExitStack() as stack:
+        pids = await group.all_serving()
+        clients = [await group.connect_to(pid, stack) for pid in pids]
+        engine.answer(silent)
+        for client in clients:
+            await client.post(CHAT, CALL)
+        busy = [request for request in engine.requests if request.method == b"POST"]
+        await until(
+            lambda: sum(request.method == b"POST" for request in engine.requests) >= len(busy) + 2, START, "both"
+        )
+        watcher = await stack.enter_async_context(await Client.open(group.port))
+        shown = await get(watcher, "/admin/engines")
+
+    assert shown.json[0]["endpoints"][0]["in_flight"] == 2
+
+
+async def test_an_order_that_a_process_has_not_heeded_yet_is_not_called_done(serve: Serve) -> None:
+    """It hangs; the order waits for it, and is not forgotten."""
+    group = await serve()
+    pids = await group.all_serving()
+    async with AsyncExitStack() as stack:
+        clients = [await group.connect_to(pid, stack) for pid in pids]
+        os.kill(pids[1], signal.SIGSTOP)
+        try:
+            answer = await post(clients[0], "/admin/engines/e/drain")
+        finally:
+            os.kill(pids[1], signal.SIGCONT)
+        assert (answer.status, answer.error["code"]) == (503, "processes_unreachable")
+        assert answer.error["message"].startswith("1 of 2 serving processes have not confirmed")
+        assert (await post(clients[0], "/admin/engines/e/drain")).status == 200
+        assert [await try_call(client) for client in clients] == [503, 503]
+
+
+async def test_orders_that_cross_leave_all_processes_alike(serve: Serve) -> None:
+    group = await serve()
+    async with AsyncExitStack() as stack:
+        clients = [await group.connect_to(pid, stack) for pid in await group.all_serving()]
+        for _ in range(10):
+            await asyncio.gather(
+                post(clients[0], "/admin/engines/e/drain"), post(clients[1], "/admin/engines/e/undrain")
+            )
+            assert len({await try_call(client) for client in clients}) == 1
+
+
+async def test_without_the_supervisor_an_order_is_refused(serve: Serve) -> None:
+    group = await serve()
+    await group.all_serving()
+    async with await Client.open(group.port) as client:
+        os.kill(group.popen.pid, signal.SIGSTOP)
+        try:
+            answer = await post(client, "/admin/engines/e/drain")
+        finally:
+            os.kill(group.popen.pid, signal.SIGCONT)
+
+    assert (answer.status, answer.error["code"]) == (503, "processes_unreachable")
