@@ -62,7 +62,8 @@ class Exchange(Seeker):
                     param="model",
                 )
             self._asked = asked
-            check_asked(call, asked)
+            if call.operation not in asked.unchecked:
+                check_asked(call, asked)
             self._plane.budget.request(self.started)
             if call.stream and (interval := self._plane.settings.server.heartbeat) is not None:
                 self._heartbeat = Heartbeat(self, interval)

@@ -33,6 +33,7 @@ class EngineLink:
     ``endpoints`` also holds those that have left while requests still run on them. ``addresses`` is what the names of
     ``dns+`` URLs stand for now. ``queues`` are served when an attempt ends here. ``wants_load``: somebody chooses by
     what the engine says about its load. ``without_parser``: it has said that it was started without a tool parser.
+    ``refusing``: the endpoints that refuse our credentials.
     """
 
     engine: Engine
@@ -47,6 +48,7 @@ class EngineLink:
     queues: Sequence[AdmissionQueue] = ()
     wants_load: bool = False
     without_parser: bool = False
+    refusing: set[Endpoint] = field(default_factory=set)
 
     def follow(self, now: float) -> None:
         """Makes the engine's endpoints those that its URLs and ``addresses`` name; what runs on others goes on."""

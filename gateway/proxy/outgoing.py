@@ -5,13 +5,14 @@ from typing import Final
 
 import msgspec
 
-from engines.policy import ParameterRefused, Prepared
+from engines.policy import UNCHANGED, ParameterRefused, Prepared
 from engines.profile import Operation
 from gateway.balance.lease import Target
 from gateway.errors import ApiError, InvalidRequest, UnsupportedParameter
 from gateway.proxy.links import EngineLink, serves
 from gateway.proxy.paths import PATHS
 from gateway.proxy.plane import TASKS, Asked
+from gateway.proxy.tooling import UNTOOLED
 from gateway.wire.embeddings import TOKEN_INPUT_REFUSED, is_token_input
 from gateway.wire.openai import Call
 from gateway.wire.shape.usage import asking_usage
@@ -55,6 +56,10 @@ def no_such_path(call: Call) -> InvalidRequest:
 
 def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outgoing:
     """Makes the body for a target. Raises ApiError when its engine cannot serve the call as asked."""
+    if call.operation is Operation.CHAT and target.model == call.model:
+        tooling = asked.destinations[target.engine.name].tooling
+        if tooling.keeps_ids and link.profile.tables[Operation.CHAT].quiet.issuperset(call.members):
+            return Outgoing(target, call.body, UNCHANGED, UNTOOLED)  # nothing in it that any rule looks at
     if not serves(link, call.operation):
         raise no_such_path(call)
     tooled = None

@@ -102,8 +102,12 @@ class Asked:
     mixed: bool = field(init=False)
     """Whether there are several engines, of which some may not have an operation."""
 
+    unchecked: frozenset[Operation] = field(init=False)
+    """Operations that any call to this model may have without a further look (`outgoing.check_asked`)."""
+
     def __post_init__(self) -> None:
         self.mixed = len(self.destinations) > 1
+        self.unchecked = EVERYWHERE if self.task == "chat" else frozenset()
 
     def served(self, operation: Operation) -> bool:
         """Whether any engine has the operation, as far as is known now."""

@@ -295,8 +295,8 @@ class GatewayProtocol(AnswerWriter):
             return
         self._state = State.HEAD
         self._since = self._plane.loop.time()
-        if not self._write_paused:  # a client that reads no answers gets no more of them
-            self._await_request()
+        if (self._buffer or self._read_paused) and not self._write_paused:
+            self._await_request()  # a client that reads no answers gets no more of them
 
     def _await_request(self) -> None:
         if self._read_paused:

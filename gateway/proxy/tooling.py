@@ -47,7 +47,7 @@ _log = structlog.get_logger()
 class Tooling:
     """One model on one engine. ``name``: as configured; ``model``: as the engine calls it."""
 
-    __slots__ = ("_keeps_ids", "_link", "_meters", "_name", "_told", "found", "parse", "plain", "rule")
+    __slots__ = ("_link", "_meters", "_name", "_told", "found", "keeps_ids", "parse", "plain", "rule")
 
     def __init__(self, name: str, settings: ModelSettings, link: EngineLink, model: str, meters: Meters) -> None:
         self._name = name
@@ -59,7 +59,8 @@ class Tooling:
         thinking = settings.reasoning
         self.rule = ReasoningRule(thinking.format, thinking.opened, ReasoningField(thinking.field))
         wire = self.facts.wire
-        self._keeps_ids = wire is None or wire.id_style is IdStyle.ANY
+        # Whether a request's history may stay as it is, whatever is in it.
+        self.keeps_ids = wire is None or wire.id_style is IdStyle.ANY
         hidden = link.profile.answers.hides_length or settings.extras != "keep" or thinking.opened
         self.plain: Plain | None = None if hidden else Plain([opener for opener, _ in self.rule.pairs(wire)])
 
@@ -79,7 +80,7 @@ class Tooling:
 
     def prepare(self, members: Members) -> Tooled:
         """A chat request made ready as far as tools are concerned. Raises ParameterRefused."""
-        if self._keeps_ids and "tools" not in members and "functions" not in members:
+        if self.keeps_ids and "tools" not in members and "functions" not in members:
             return UNTOOLED
         legacy = "functions" in members and self.parse is not Parse.OFF and speaks_of_functions(members)
         changed = in_new_words(members) if legacy else None
@@ -123,7 +124,7 @@ class Tooling:
     def _history(self, members: Members) -> Members | None:
         """The messages with ids as the model's template needs them; None if they may stay."""
         wire = self.facts.wire
-        if self._keeps_ids or wire is None or _CALLS not in bytes(members.get("messages", b"")):
+        if self.keeps_ids or wire is None or _CALLS not in bytes(members.get("messages", b"")):
             return None
         try:
             messages = _decode_messages(members["messages"])

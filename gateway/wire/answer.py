@@ -109,6 +109,7 @@ def _text(raw: msgspec.Raw | None) -> str | None:
 
 _USAGE_KEY: Final = b'"usage":'
 _USAGE_OPENS: Final = b'"usage":{'
+_USAGE_OPENS_LENGTH: Final = len(_USAGE_OPENS)
 _USAGE_LIMIT = 2048
 _decode_usage = msgspec.json.Decoder(Usage).decode
 
@@ -118,8 +119,11 @@ def find_usage(data: bytes) -> Usage | None:
     at = data.rfind(_USAGE_OPENS)
     if at >= 0:
         end = data.find(b"}", at) + 1
-        if end > 0 and data.find(b"{", at + len(_USAGE_OPENS), end) < 0:
-            return _usage(data[at + len(_USAGE_KEY) : end])
+        if end > 0 and data.find(b"{", at + _USAGE_OPENS_LENGTH, end) < 0:
+            try:
+                return _decode_usage(data[at + _USAGE_OPENS_LENGTH - 1 : end])
+            except msgspec.DecodeError:
+                return None
     return _find_usage_slowly(data)
 
 

@@ -6,12 +6,12 @@ Most answers are so. What is found here need not be taken apart by the stages, w
 from collections.abc import Sequence
 from typing import Final
 
-from engines.profile import Operation
 from gateway.wire.answer import AnswerNames, has_good_head
-from gateway.wire.shape.envelope import has_envelope
 
 _CONTENT: Final = b'"content":'
 _CALLS: Final = b'"tool_calls":[{'
+_OBJECT: Final = b'"object":"chat.completion",'
+_CREATED: Final = b'"created":'
 _REASONING: Final = b'"reasoning'
 _NULLS: Final = (b'"reasoning":null', b'"reasoning_content":null')
 
@@ -26,9 +26,9 @@ class Plain:
 
     def knows(self, body: bytes, names: AnswerNames) -> bool:
         """Whether the answer may go as it is. False means only that it must be looked at."""
-        if not has_good_head(body, names) or not has_envelope(body, Operation.CHAT):
+        if not has_good_head(body, names):
             return False
-        if _CALLS in body or _CONTENT not in body:
+        if _CALLS in body or _CONTENT not in body or _OBJECT not in body or _CREATED not in body:
             return False
         thoughts = body.count(_REASONING)
         if thoughts and thoughts != body.count(_NULLS[0]) + body.count(_NULLS[1]):
