@@ -5,6 +5,7 @@ engine gets and the `Reading` of its answer, which is a stage of the answer's ch
 """
 
 from gateway.wire.tools.ask import Ask, read_ask
+from gateway.wire.tools.explain import Explained, explain
 from gateway.wire.tools.facts import Facts, Parse, known_format
 from gateway.wire.tools.plan import EngineParses, Forced, Named, Off, Plan, Raw, Refused, Union, plan
 from gateway.wire.tools.prepare import Tooled, prepare
@@ -14,6 +15,7 @@ from gateway.wire.tools.thoughts import ReasoningRule
 __all__ = [
     "Ask",
     "EngineParses",
+    "Explained",
     "Facts",
     "Forced",
     "Named",
@@ -26,6 +28,7 @@ __all__ = [
     "Refused",
     "Tooled",
     "Union",
+    "explain",
     "known_format",
     "plan",
     "prepare",

@@ -58,10 +58,10 @@ class Thinking(Stage):
         return split_event(event, made) if changed else None
 
     def concerns_whole(self, data: bytes) -> bool:
-        """Answers that hold an opener, or whose prompt does."""
+        """Answers that hold an opener or a closer, or whose prompt does."""
         if self._opened or self._on_leak is not None:
             return True
-        return any(opener.encode() in data for opener, _ in self._pairs)
+        return any(word.encode() in data for pair in self._pairs for word in pair)
 
     def whole(self, answer: Event) -> bool:
         """The messages' reasoning."""
