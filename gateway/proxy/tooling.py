@@ -20,10 +20,12 @@ from gateway.wire.toolcalls.detect import Finding
 from gateway.wire.toolcalls.history import rewrite_ids
 from gateway.wire.toolcalls.spec import IdStyle
 from gateway.wire.tools import (
+    Explained,
     Facts,
     Parse,
     ReasoningRule,
     Tooled,
+    explain,
     known_format,
     plan,
     prepare,
@@ -62,7 +64,7 @@ class Tooling:
         # Whether a request's history may stay as it is, whatever is in it.
         self.keeps_ids = wire is None or wire.id_style is IdStyle.ANY
         hidden = link.profile.answers.hides_length or settings.extras != "keep" or thinking.opened
-        self.plain: Plain | None = None if hidden else Plain([opener for opener, _ in self.rule.pairs(wire)])
+        self.plain: Plain | None = None if hidden else Plain([word for pair in self.rule.pairs(wire) for word in pair])
 
     @property
     def facts(self) -> Facts:
@@ -77,6 +79,11 @@ class Tooling:
             link.settings.guided_decoding,
             link.engine.version or "",
         )
+
+    @property
+    def explained(self) -> Explained:
+        """Who reads the model's calls now, and why."""
+        return explain(self.facts)
 
     def prepare(self, members: Members) -> Tooled:
         """A chat request made ready as far as tools are concerned. Raises ParameterRefused."""

@@ -17,7 +17,7 @@ _NULLS: Final = (b'"reasoning":null', b'"reasoning_content":null')
 
 
 class Plain:
-    """Knows plain answers to calls without tools. ``openers``: what begins reasoning in the content of this model."""
+    """Knows plain answers to calls without tools. ``openers``: what fences reasoning in the content of this model."""
 
     __slots__ = ("_openers",)
 
