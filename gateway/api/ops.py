@@ -4,6 +4,7 @@ Where several processes serve one port, any of them gives the counts of all. Whe
 says of itself.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal
 
@@ -16,7 +17,9 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gateway.api.view import View, engine_serves, model_may_be_served, serves
+from gateway.balance.endpoint import EndpointState
 from gateway.metrics import Snapshot, TotalUnavailable
+from gateway.proxy.links import EngineLink
 
 
 class Alive(BaseModel):
@@ -33,7 +36,7 @@ class Readiness(BaseModel):
 
 
 def readiness(view: View) -> Readiness:
-    """``not_ready``: no model has an endpoint that may serve. ``degraded``: an engine has none that serves."""
+    """``not_ready``: no model has an endpoint that may serve. ``degraded``: something is missing somewhere."""
     plane = view.plane
     reasons = list(_reasons(view))
     if not any(map(model_may_be_served, plane.asked.values())):
@@ -44,11 +47,28 @@ def readiness(view: View) -> Readiness:
 def _reasons(view: View) -> Iterator[str]:
     plane = view.plane
     for name, link in plane.engines.items():
-        if not engine_serves(link):
-            states = sorted({endpoint.state.value for endpoint in link.engine.endpoints})
-            yield f"engine {name}: no endpoint serves ({', '.join(states)})"
+        missing = _missing(link)
+        if missing:
+            yield f"engine {name}: {missing}"
+        if any(endpoint in link.refusing for endpoint in link.engine.endpoints):
+            yield f"engine {name}: refuses the gateway's credentials"
     if not plane.asked:
         yield "no model is known: no engine has listed one yet"
+
+
+def _missing(link: EngineLink) -> str:
+    """What keeps requests from an engine's endpoints, "" if nothing does. One that an operator drains is not missed."""
+    counts = Counter(endpoint.state for endpoint in link.engine.endpoints)
+    total = counts.total()
+    if total == 0:
+        return "no address is known"
+    states = ", ".join(sorted(state.value for state in counts))
+    if not engine_serves(link):
+        if counts[EndpointState.EJECTED]:
+            return f"requests fail, and are tried there only as a last resort ({states})"
+        return f"no endpoint serves ({states})"
+    away = [(state, counts[state]) for state in (EndpointState.DOWN, EndpointState.EJECTED) if counts[state]]
+    return ", ".join(f"{count} of {total} endpoints {state.value}" for state, count in away)
 
 
 class ProcessNumbers(Collector):

@@ -12,7 +12,7 @@ from engines.prometheus import read_load
 from engines.registry import profile
 from gateway.background.fetch import Fetch, NoAnswer
 from gateway.balance import evidence
-from gateway.balance.endpoint import Endpoint
+from gateway.balance.endpoint import Endpoint, EndpointState
 from gateway.balance.load import LoadReport
 from gateway.proxy.links import EngineLink
 from gateway.proxy.plane import Plane
@@ -58,7 +58,7 @@ class Prober:
             for endpoint in link.engine.endpoints:
                 if endpoint not in self._asking and endpoint.check.due <= now:
                     self._asking.add(endpoint)
-                    group.create_task(self._visit(plane, name, link, endpoint))
+                    group.create_task(self.visit(plane, name, link, endpoint))
         if now - self._swept_at >= SWEEP:
             self._swept_at = now
             for link in plane.engines.values():
@@ -66,14 +66,15 @@ class Prober:
             for gone in self._looked_at.keys() - plane.endpoints.keys():
                 del self._looked_at[gone]
 
-    async def _visit(self, plane: Plane, name: str, link: EngineLink, endpoint: Endpoint) -> None:
+    async def visit(self, plane: Plane, name: str, link: EngineLink, endpoint: Endpoint) -> None:
+        """Checks an endpoint, and asks one that is well for whatever else is wanted."""
         try:
             key = engine_key(plane, name)
             if not await self.check(plane, name, link, endpoint):
                 return
             if link.wants_load and len(link.engine.endpoints) > 1:
                 await self.read_load(link, endpoint, key)
-            if self._wants_look(plane, endpoint):
+            if self._wants_look(plane, link, endpoint):
                 await self._look(plane, name, link, endpoint, key)
         finally:
             self._asking.discard(endpoint)
@@ -115,10 +116,12 @@ class Prober:
         report = LoadReport(load.running or 0.0, load.waiting or 0.0, load.kv_use or 0.0, endpoint.in_flight, now)
         evidence.report_load(link.engine, endpoint, report, now)
 
-    def _wants_look(self, plane: Plane, endpoint: Endpoint) -> bool:
+    def _wants_look(self, plane: Plane, link: EngineLink, endpoint: Endpoint) -> bool:
+        """Now and then; and with each check while requests fail there, which may be for want of the right key."""
         last = self._looked_at.get(endpoint)
         now = plane.loop.time()
-        if last is not None and now - last < LOOK_AGAIN:
+        suspect = endpoint.state is EndpointState.EJECTED or endpoint in link.refusing
+        if last is not None and now - last < LOOK_AGAIN and not suspect:
             return False
         self._looked_at[endpoint] = now
         return True
@@ -132,10 +135,14 @@ class Prober:
                 link.engine.version = build.version or link.engine.version
                 link.profile = profile(link.profile.kind).for_build(build)
         listing = await self._fetch.get(endpoint, link.profile.models_path, key)
-        if isinstance(listing, Answer) and listing.status == 200:
+        if not isinstance(listing, Answer):
+            return
+        if listing.status == 200:
+            link.refusing.discard(endpoint)
             self._compare(plane, name, {model.id for model in parse_models(listing.body)})
-        elif isinstance(listing, Answer) and listing.status in {401, 403}:
-            _log.warning("the engine refuses the gateway's key", engine=name)
+        elif listing.status in {401, 403} and endpoint not in link.refusing:
+            link.refusing.add(endpoint)
+            _log.warning("the engine refuses the gateway's key", engine=name, endpoint=endpoint.url)
 
     def _compare(self, plane: Plane, name: str, listed: set[str]) -> None:
         """Says once when an engine does not list a model that is configured for it."""

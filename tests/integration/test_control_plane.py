@@ -151,7 +151,37 @@ async def test_an_ejected_engine_may_still_serve(start: Start) -> None:
     answer = await running.client.get("/readyz")
 
     assert answer.status_code == 200
-    assert answer.json() == {"status": "degraded", "reasons": ["engine e: no endpoint serves (ejected)"]}
+    reason = "engine e: requests fail, and are tried there only as a last resort (ejected)"
+    assert answer.json() == {"status": "degraded", "reasons": [reason]}
+
+
+async def test_one_missing_replica_is_told_and_a_drained_one_is_not(
+    start: Start, engine: ScriptedEngine, other: ScriptedEngine
+) -> None:
+    settings = one_engine(engine)
+    settings["engines"]["e"]["urls"].append(other.url)
+    running = await start(settings)
+    balance = running.application.gateway.plane.engines["e"].engine
+    balance.drain(0.0, other.url)
+    assert (await running.client.get("/readyz")).json() == {"status": "ready", "reasons": []}
+    balance.undrain(0.0, other.url)
+    while balance.endpoints[1].state is not EndpointState.DOWN:
+        evidence.check_failed(balance, balance.endpoints[1], "no answer", 0.0, refused=True)
+    answer = await running.client.get("/readyz")
+
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "degraded", "reasons": ["engine e: 1 of 2 endpoints down"]}
+
+
+async def test_an_engine_that_does_not_take_our_key_is_told(start: Start, engine: ScriptedEngine) -> None:
+    """Until it does."""
+    running = await start(one_engine(engine))
+    link = running.application.gateway.plane.engines["e"]
+    link.refusing.add(link.engine.endpoints[0])
+    answer = await running.client.get("/readyz")
+
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "degraded", "reasons": ["engine e: refuses the gateway's credentials"]}
 
 
 async def test_without_any_model_it_is_not_ready(start: Start, engine: ScriptedEngine) -> None:

@@ -106,6 +106,46 @@ async def test_an_engine_that_is_not_there_is_down(watch: Watch, engine: Scripte
     assert watched.reason == "nobody listens at its address"
 
 
+async def test_a_name_that_cannot_be_resolved_is_called_so(watch: Watch) -> None:
+    watched = watch("http://engine.invalid:8000")
+    await watched.check(3)
+
+    assert watched.reason == "its host name cannot be resolved"
+
+
+async def test_an_engine_without_tls_is_called_so(watch: Watch) -> None:
+    """HTTP servers answer a TLS greeting with a 400 in plain text."""
+
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(plain, "127.0.0.1", 0) as server:
+        watched = watch(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        await watched.check(3)
+
+    assert watched.reason == "no TLS at its address: is it http:// rather than https://?"
+
+
+async def test_a_refused_key_is_noticed_and_noticed_to_be_right_again(watch: Watch, engine: ScriptedEngine) -> None:
+    """It is said once; as long as it lasts, each check looks again."""
+    watched = watch(engine.url)
+    link = watched.plane.engines["e"]
+    (endpoint,) = link.engine.endpoints
+    engine.on("/health", reply(b""))
+    engine.on("/v1/models", reply(b"{}", status=401))
+    with capture_logs() as logs:
+        await watched.prober.visit(watched.plane, "e", link, endpoint)
+        await watched.prober.visit(watched.plane, "e", link, endpoint)
+    assert link.refusing == {endpoint}
+    assert [line["event"] for line in logs].count("the engine refuses the gateway's key") == 1
+    engine.on("/v1/models", reply(b'{"data": []}'))
+    await watched.prober.visit(watched.plane, "e", link, endpoint)
+
+    assert link.refusing == set()
+
+
 async def test_an_engine_that_does_not_answer_in_two_seconds_fails_its_check(engine: ScriptedEngine) -> None:
     engine.on("/health", silent)
     fetch = Fetch()

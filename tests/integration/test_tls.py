@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.background.fetch import Fetch, NoAnswer
+from gateway.balance.endpoint import Endpoint
 from tests.support.json_type import Json
 from tests.support.serving import Serving
 
@@ -89,3 +91,11 @@ async def test_an_engine_with_an_unknown_certificate_is_not_spoken_to(
     assert answer.error["code"] == "engine_unavailable"
     assert "certificate" not in json.dumps(answer.error)
     assert got == []
+
+
+async def test_an_operator_is_told_that_the_certificate_is_not_accepted(engine: tuple[str, list[bytes]]) -> None:
+    fetch = Fetch()
+    answer = await fetch.get(Endpoint(engine[0]), "/health")
+    await fetch.close()
+
+    assert answer == NoAnswer("its certificate is not accepted (self-signed certificate)")
