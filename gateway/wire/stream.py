@@ -29,7 +29,7 @@ _FINISHED: Final = b'"finish_reason":"'
 _USAGE: Final = b'"usage":{'
 _ERROR: Final = b'"error"'
 _DONE_MARK: Final = b"[DONE]"
-_DONE_EVENT: Final = b"data: [DONE]\n\n"
+_LAST_EVENTS: Final = 3
 _LESSONS: Final = 32
 _LESSON: Final = 8
 """A stream's events are looked at 32 times at most to learn their frame, and one that is learned counts for 8."""
@@ -103,7 +103,7 @@ class StreamRelay:
     def feed(self, data: bytes) -> bytes:
         """What ``data`` adds to the client's stream. Raises OverflowError for an event without end."""
         if not self._fast:
-            return self._feed_slowly(data)
+            return self._feed_first(data) if not self._learned else self._feed_slowly(data)
         if self._carry:
             data = self._carry + data
             self._carry = b""
@@ -131,6 +131,14 @@ class StreamRelay:
             return new
         return self._feed_mixed(data)
 
+    def _feed_first(self, data: bytes) -> bytes:
+        """The beginning of the stream: what is learnt from its first two events may let the rest of a packet pass."""
+        second = data.find(b"\n\n", data.find(b"\n\n") + 2) + 2
+        if not 2 < second < len(data):
+            return self._feed_slowly(data)
+        out = self._feed_slowly(data[:second])
+        return out + (self.feed(data[second:]) if self._fast else self._feed_slowly(data[second:]))
+
     def _carry_on(self, data: bytes) -> bytes:
         """The beginning of an event, and nothing else."""
         if b"\r" in data:
@@ -141,12 +149,21 @@ class StreamRelay:
         return b""
 
     def _feed_mixed(self, data: bytes) -> bytes:
-        """Whole events, some of which must be looked at: those before ``[DONE]`` may pass all the same."""
+        """Whole events, some of which must be looked at: those before the stream's end may pass all the same.
+
+        The last events (finish reason, usage, ``[DONE]``) often come in one packet with many that only add text.
+        """
         passed = b""
-        at = data.rfind(_DONE_EVENT)
-        if at > 0 and self._passes(data[:at]):
-            passed = self._pass(data[:at])
-            data = data[at:]
+        at = len(data)
+        for _ in range(_LAST_EVENTS):
+            at = data.rfind(b"\n\n", 0, at - 2) + 2
+            if at < 2:
+                break
+            front = data[:at]
+            if _DONE_MARK not in front and self._passes(front):
+                passed = self._pass(front)
+                data = data[at:]
+                break
         carry, self._carry = self._carry, b""
         return passed + self._feed_slowly(data + carry)
 
