@@ -14,6 +14,7 @@ from typing import Final
 from gateway.balance.outcome import CLIENT_GONE, SERVED, Phase, TimedOut
 from gateway.errors import ApiError, InvalidRequest, ModelNotFound
 from gateway.logs import RequestSummary
+from gateway.metrics import Meter
 from gateway.proxy import replies, verdicts
 from gateway.proxy.attempt import Attempt
 from gateway.proxy.downstream import Downstream, Inbound
@@ -232,19 +233,22 @@ class Exchange(Seeker):
             self._stop_seeking()
         if now is None:
             now = plane.loop.time()
-        meter = plane.nowhere if self._attempt is None else self._attempt.destination.meter
+        meter = self._unserved() if self._attempt is None else self._attempt.destination.meter
         meter.ended(outcome, now - self.started)
         if plane.observe is not None:
-            plane.observe(self._summary(outcome, status, now))
+            plane.observe(self._summary(meter, outcome, status, now))
         self._attempt = None  # it knows its owner: both would wait for the garbage collector, with all their bytes
 
-    def _summary(self, outcome: str, status: int, now: float) -> RequestSummary:
-        attempt = self._attempt
+    def _unserved(self) -> Meter:
+        """Who counts a request that no engine got. Names that are not configured make no series of their own."""
+        return self._plane.asked[self._call.model].unserved if hasattr(self, "_asked") else self._plane.nowhere
+
+    def _summary(self, meter: Meter, outcome: str, status: int, now: float) -> RequestSummary:
         return RequestSummary(
             request_id=self.request_id.decode(),
             operation=self._inbound.operation.value,
-            model="" if attempt is None else attempt.destination.meter.model,
-            engine="" if attempt is None else attempt.destination.meter.engine,
+            model=meter.model,
+            engine=meter.engine,
             status=status,
             outcome=outcome,
             attempts=self.attempts,
