@@ -270,9 +270,9 @@ def _joined(choices: Iterable[Choice]) -> dict[str, Any]:
 
 def _rebuilt(choice: Choice, message: Mapping[str, Any], whole: dict[str, Any], reason: object) -> Choice:
     calls = [{name: value for name, value in call.items() if name != "index"} for call in whole["tool_calls"]]
-    content = whole["content"]
+    content, given = whole["content"], message.get("content")
     if content is None and not calls:
-        content = message.get("content")
+        content = given if not given else None if any(name in whole for name in _THOUGHTS) else ""
     elif isinstance(content, str) and calls and not content.strip():
         content = None
     thoughts: dict[str, Any] = {name: whole[name] for name in _THOUGHTS if name in whole}
