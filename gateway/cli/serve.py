@@ -35,6 +35,13 @@ from gateway.supervisor.supervisor import CannotServe, Plan, Supervisor
 BACKLOG: Final = 4096
 """Connections that the kernel keeps while the loop is busy."""
 
+KEPT_FREE: Final = 16 * 2**20
+"""Bytes of free memory that may stay with the process, and the size from which blocks are mapped on their own."""
+
+M_TRIM_THRESHOLD: Final = -1
+M_MMAP_THRESHOLD: Final = -3
+"""Names of mallopt(3)."""
+
 LAST_WORDS: Final = 1
 """Seconds in which answers that were cut after the drain may still be told so."""
 
@@ -168,9 +175,12 @@ def settle_memory() -> None:
     """
     gc.collect()
     gc.freeze()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
-    if trim is not None:
-        trim(0)
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim"):  # glibc
+        # Bodies of a few hundred kilobytes would be mapped and unmapped by the kernel for each request.
+        libc.mallopt(M_MMAP_THRESHOLD, KEPT_FREE)
+        libc.mallopt(M_TRIM_THRESHOLD, KEPT_FREE)
+        libc.malloc_trim(0)
 
 
 def serve(

@@ -72,10 +72,31 @@ def respell_answer(body: bytes, names: AnswerNames, own_id: bytes) -> bytes:
     """
     if has_good_head(body, names):
         return body
+    if (renamed := _renamed(body, names)) is not None:
+        return renamed
     members = _members(body)
     if members.get("model") == names.model_json and names.good_id(_text(members.get("id"))):
         return body
     return msgspec.json.encode(names.apply(members, own_id))
+
+
+def _renamed(body: bytes, names: AnswerNames) -> bytes | None:
+    """The answer with its model exchanged where it stands; None where that needs a closer look.
+
+    Vectors and long texts behind it are not read.
+    """
+    if names.prefix is not None and (
+        not body.startswith(names.prefix_bytes)
+        or body.find(b'"', len(names.prefix_bytes), len(names.prefix_bytes) + _UNIQUE_LENGTH) >= 0
+    ):
+        return None
+    at = body.find(b'"model":"', 0, _MODEL_SEARCH)
+    end = body.find(b'"', at + 9, _MODEL_SEARCH)
+    if at < 0 or end < 0 or body.find(b"\\", 0, end) >= 0:
+        return None
+    if body[:1] != b"{" or body.find(b"{", 1, at) >= 0 or body.find(b"[", 0, at) >= 0:  # a member of something inside
+        return None
+    return b"%s%s%s" % (body[:at], names.model_member, body[end + 1 :])
 
 
 def has_good_head(body: bytes, names: AnswerNames) -> bool:
