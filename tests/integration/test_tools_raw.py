@@ -1,5 +1,6 @@
 """Models whose calls only the gateway reads: engines without a parser, and their raw text."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -388,3 +389,82 @@ async def test_several_choices(served: Json, engine: ScriptedEngine, form: str) 
     assert (second.finish_reason, second.message.tool_calls) == ("stop", None)
     assert second.message.content is not None
     assert second.message.content.startswith("word word ")
+
+
+@pytest.mark.parametrize("kind", [EngineKind.VLLM, EngineKind.TRITON])
+async def test_many_learn_at_once_that_there_is_no_parser(
+    served: Json, engine: ScriptedEngine, kind: EngineKind
+) -> None:
+    """Each request that was refused is asked again, not only the first."""
+    sdk, raw = await served(engine, kind, FAMILIES["hermes"].render([PARIS]))
+    for said in await asyncio.gather(*(streamed(sdk) for _ in range(8))):
+        same(said, PARIS)
+    assert len(raw.bodies) <= 16
+    await served.serving.settled()
+
+
+async def test_an_engine_that_refuses_again_is_believed(served: Json, engine: ScriptedEngine) -> None:
+    sdk, _ = await served(engine, EngineKind.VLLM, "")
+    engine.on(CHAT, reply(REFUSAL[EngineKind.VLLM], status=400))
+    with pytest.raises(openai.BadRequestError):
+        await whole(sdk)
+
+    assert len(engine.requests) == 2
+    await served.serving.settled()
+
+
+@pytest.mark.parametrize("parse", ["engine", "off"])
+async def test_who_wants_the_engine_to_parse_hears_its_refusal(
+    served: Json, engine: ScriptedEngine, parse: str
+) -> None:
+    sdk, raw = await served(engine, EngineKind.VLLM, "Hi.", model={"tools": {"parse": parse}})
+    with pytest.raises(openai.BadRequestError):
+        await whole(sdk)
+
+    assert len(raw.bodies) == 1
+
+
+async def test_several_answers_of_an_engine_that_gives_one(served: Json, engine: ScriptedEngine) -> None:
+    """Triton serves one choice at a time; each is read."""
+    text = FAMILIES["llama3_json"].render([PARIS])
+    sdk, raw = await served(engine, EngineKind.TRITON, text, parser="llama3")
+    answer = await sdk.chat.completions.create(model="m", messages=ASKS, tools=TOOLS, n=2)
+    for choice in answer.choices:
+        assert choice.finish_reason == "tool_calls"
+        assert choice.message.tool_calls is not None
+        assert json.loads(choice.message.tool_calls[0].function.arguments) == PARIS[1]
+    assert [body["tool_choice"] for body in raw.bodies] == ["none", "none"]
+
+
+async def test_a_stream_that_breaks_inside_a_call(served: Json, engine: ScriptedEngine) -> None:
+    """It is no call: the client hears of the break."""
+    sdk, _ = await served(engine, EngineKind.VLLM, "", parser="none", model={"tools": {"format": "hermes"}})
+    pieces = ('Hm. <tool_call>{"name": "get_weather", ', '"arguments": {"city": "Pa')
+    engine.on(CHAT, stream(event(delta("", role="assistant")), *(event(delta(one)) for one in pieces)))
+    with pytest.raises(openai.APIError) as raised:
+        await streamed(sdk)
+
+    assert raised.value.code == "stream_interrupted"
+    await served.serving.settled()
+
+
+async def test_reasoning_that_the_template_opens(served: Json, engine: ScriptedEngine, kind: EngineKind) -> None:
+    """Only its end is in the text; and not at all where a request switches thinking off."""
+    model = {"tools": {"format": "hermes"}, "reasoning": {"opened": True, "field": "both"}}
+    sdk, raw = await served(
+        engine, kind, "Hm.</think>" + FAMILIES["hermes"].render([PARIS]), parser="none", model=model
+    )
+    for read in READERS.values():
+        said = await read(sdk)
+        same(said, PARIS)
+        assert said.reasoning == "Hm."
+        raw.text = "Hm.</think>Hi."
+        said = await read(sdk, ASKS, [])
+        assert (said.reasoning, said.content) == ("Hm.", "Hi.")
+        raw.text = "Hm.</think>" + FAMILIES["hermes"].render([PARIS])
+    if kind is not EngineKind.TRITON:
+        raw.text = "Hi."
+        off: Json = {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}
+        for read in READERS.values():
+            said = await read(sdk, ASKS, [], **off)
+            assert (said.reasoning, said.content) == (None, "Hi.")
