@@ -11,6 +11,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Body, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.api import tools
 from gateway.api.fleet import EngineStatus, everywhere
 from gateway.api.view import View
 from gateway.balance.drains import DrainOrder
@@ -58,6 +59,7 @@ def router(view: View) -> APIRouter:
     routes.add_api_route("/engines", list_engines, methods=["GET"], operation_id="list_engines")
     routes.add_api_route("/engines/{name}/drain", drain, methods=["POST"], operation_id="drain_engine")
     routes.add_api_route("/engines/{name}/undrain", undrain, methods=["POST"], operation_id="undrain_engine")
+    routes.include_router(tools.router(view))
     return routes
 
 
