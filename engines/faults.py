@@ -64,18 +64,28 @@ NO_MODEL = "The engine does not serve the requested model."
 TOO_LARGE = "The request is too large for the engine."
 REFUSED = "The engine refused the request."
 
+TOO_LONG = (
+    r"max(?:imum)? (?:context|input|prompt|sequence|model) length"
+    r"|prompt.{0,40}(?:longer than|exceeds?|too long).{0,40}(?:max_|maximum|length|limit)"
+)
+"""How engines say that a prompt is too long, in any case of letters."""
 COMMON_RULES = (
     FaultRule(
-        re.compile(
-            r"maximum context length|maximum (?:input|prompt|sequence) length"
-            r"|prompt.{0,40}(?:longer than|exceeds?|too long).{0,40}(?:max_|maximum|length|limit)"
-            r"|(?:max_num_tokens|max_seq_len|max_input_len)",
-            re.IGNORECASE,
-        ),
+        re.compile(rf"{TOO_LONG}|max_num_tokens|max_seq_len|max_input_len", re.IGNORECASE),
         FaultKind.CONTEXT_LENGTH,
         statuses=(400, 413, 422),
     ),
 )
+FAILURE = FaultRule(
+    re.compile(
+        r"out of memory|CUDA (?:error|driver)|cuBLAS|NCCL|illegal memory access|device-side assert|RuntimeError|"
+        r"executor (?:worker |is )?(?:shut|stopp|not running|died|returned error)|forwardAsync|EngineCore|"
+        r"internal error|assertion failed|LLM is (?:unavailable|shutting down)",
+        re.IGNORECASE,
+    ),
+    FaultKind.ENGINE_ERROR,
+)
+"""Words of an engine that fails, for servers whose status does not tell."""
 
 CLIENT_STATUS: Mapping[FaultKind, int] = {
     FaultKind.INVALID_REQUEST: 400,

@@ -66,7 +66,7 @@ def of_json(decoded: object) -> Report:
         return _text(detail)
     if isinstance(detail, list):
         complaints = tuple(_of_detail(detail))
-        return _complaints(complaints, str([c.said for c in complaints])[:LONGEST_TEXT])
+        return _complaints(complaints, _said(complaints))
     return _object(decoded)
 
 
@@ -85,10 +85,10 @@ def _object(error: Mapping[str, object]) -> Report:
 
 def _text(text: str) -> Report:
     """Read a message that may hold a validation dump."""
-    text = text[:LONGEST_TEXT]
+    text = _unwrapped(text[:LONGEST_TEXT])
     complaints = tuple(_of_dump(text))
     if complaints:
-        return _complaints(complaints, text)
+        return _complaints(complaints, _said(complaints))
     if _PYDANTIC_TEXT.match(text) is not None:
         return Report(text, BAD_PART, "messages", structured=True)
     if (serde := _SERDE.match(text)) is not None:
@@ -106,6 +106,23 @@ def _text(text: str) -> Report:
         return Report(text, safe(message[: marked.start()]), _param(marked["param"].split(".")), structured=True)
     first = _FIRST_WORD.match(message)
     return Report(text, safe(message), first["param"] if first is not None else None, structured=True)
+
+
+def _said(complaints: Sequence[Complaint]) -> str:
+    """What the engine itself says in a dump, without the values that it quotes: those are a client's words."""
+    return "\n".join(complaint.said for complaint in complaints)[:LONGEST_TEXT]
+
+
+def _unwrapped(text: str) -> str:
+    """The engine's own words out of `('Error generating stream: …', InferenceResponse(…))`.
+
+    Triton shows its exceptions so (`chat_engine_error_nonstream`, `chat_trt_engine_error_nonstream`).
+    """
+    found = _TUPLE.match(text)
+    if found is None:
+        return text
+    said = _ESCAPED.sub(lambda escape: _ESCAPES.get(escape[1], escape[1]), found["said"][1:-1])
+    return said.removeprefix("Error generating stream: ")
 
 
 def _complaints(complaints: Sequence[Complaint], text: str) -> Report:
@@ -215,6 +232,9 @@ def _param(path: Sequence[str]) -> str | None:
     return out
 
 
+_TUPLE = re.compile(r"""\((?P<said>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"), InferenceResponse\(""", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _TAG_MISMATCH = frozenset({"enum", "literal_error"})
 _TAGS = (("role",), ("type",))
 _NOT_THE_CLIENTS = frozenset({"body", "input_tokens", "input_text", "type"})
@@ -249,6 +269,7 @@ _MARKED_PARAM = re.compile(r" \(parameter=(?P<param>[\w.]+)(?:, value=.*)?\)$", 
 # For the operator, not for the client.
 _ADVICE = re.compile(
     r"^\d+ validation errors?: (?=[A-Z])| To increase this limit, set .*$| Use --http-max-input-size .*$"
+    r"| Make sure that `max_model_len` is no smaller .*$| Set log level to info and check .*$"
 )
 _VALUE_ERROR = re.compile(r"^(?:Value|Assertion) error, ")
 _INSIDE = re.compile(

@@ -4,9 +4,10 @@ Evidence: `recordings/triton/openai_frontend` (the unmodified frontend) and its 
 """
 
 import re
+from dataclasses import replace
 
 from engines.answers import Answers
-from engines.faults import FaultKind, FaultRule
+from engines.faults import FAILURE, TOO_LONG, FaultKind, FaultRule
 from engines.messages import for_triton
 from engines.parameters import (
     BOOKKEEPING,
@@ -111,7 +112,46 @@ EMBEDDINGS = Table(
 )
 
 _WRONG_SORT = "This model does not serve this operation."
+_SAMPLING = (
+    r"(?:temperature|(?:max|min)_tokens|top_[pk]|min_p|n|seed|stop|stop_token_ids|bad_words|(?:prompt_)?logprobs|"
+    r"(?:presence|frequency|repetition)_penalty)"
+)
+"""What vLLM's sampling parameters complain about, each in words that begin with its name (its source, 0.32)."""
+# The frontend answers 500 to whatever its engine raises: what the client has to mend is told by words alone.
+_CLIENTS_500 = (
+    replace(FAILURE, statuses=(500,)),
+    FaultRule(re.compile(TOO_LONG, re.IGNORECASE), FaultKind.CONTEXT_LENGTH, statuses=(500,)),
+    FaultRule(
+        re.compile(r"^The (?:decoder )?prompt cannot be empty"),
+        FaultKind.INVALID_REQUEST,
+        "The prompt must not be empty.",
+        statuses=(500,),
+    ),
+    FaultRule(
+        re.compile(rf"^{_SAMPLING} (?:must be|must contain|cannot contain)\b"),
+        FaultKind.INVALID_REQUEST,
+        statuses=(500,),
+    ),
+    FaultRule(
+        re.compile(r"^Requested (?:sample )?logprobs of "), FaultKind.INVALID_REQUEST, None, "logprobs", statuses=(500,)
+    ),
+    FaultRule(
+        re.compile(r": line \d+ column \d+ \(char \d+\)$"),
+        FaultKind.INVALID_REQUEST,
+        "The arguments of an earlier tool call are not valid JSON.",
+        "messages",
+        statuses=(500,),
+    ),
+    FaultRule(
+        re.compile(r"^'NoneType' object has no attribute 'model_dump_json'$"),
+        FaultKind.INVALID_REQUEST,
+        "A function without 'parameters' cannot be called by name.",
+        "tools",
+        statuses=(500,),
+    ),
+)
 FAULT_RULES = (
+    *_CLIENTS_500,
     FaultRule(re.compile(r"^Unknown (?:model|LoRA)\b"), FaultKind.MODEL_NOT_FOUND),
     FaultRule(
         re.compile(r"does not support '(?:generate|embed)' request|do(?:es)? not support embedding requests"),
@@ -144,6 +184,13 @@ FAULT_RULES = (
         "'tool_choice' is only allowed when 'tools' are given.",
         "tool_choice",
     ),
+    FaultRule(
+        re.compile(r"tool choice requires --tool-call-parser|^having tools in the request requires"),
+        FaultKind.INVALID_REQUEST,
+        "This model's engine was started without a tool-call parser.",
+        "tools",
+    ),
+    FaultRule(re.compile(r"^Tool '.*' has not been passed in"), FaultKind.INVALID_REQUEST, None, "tool_choice"),
     FaultRule(re.compile(r"not ready for inference"), FaultKind.OVERLOADED),
 )
 

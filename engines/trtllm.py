@@ -8,7 +8,7 @@ words can tell it from a client's mistake, so a failure in words not listed here
 import re
 
 from engines.answers import Answers
-from engines.faults import FaultKind, FaultRule
+from engines.faults import FAILURE, FaultKind, FaultRule
 from engines.parameters import BOOKKEEPING, ENGINE_EXTRAS, GUIDED, OFFERED, PASS, PROMISES, TOOLS, TRANSFERS
 from engines.policy import Default, Pass, Policy, Reject, Rename, Table, Translate
 from engines.profile import EngineKind, HealthProbe, Operation, Profile
@@ -107,15 +107,23 @@ COMPLETIONS = Table(
     remove_nulls=True,
 )
 
+# First those that quote the client, whose words must not pass for a failure.
 FAULT_RULES = (
     FaultRule(
-        re.compile(
-            r"out of memory|CUDA (?:error|driver)|cuBLAS|NCCL|executor (?:is )?(?:shut|stopp|not running)|RuntimeError|"
-            r"internal error|assertion failed|LLM is (?:unavailable|shutting down)",
-            re.IGNORECASE,
-        ),
-        FaultKind.ENGINE_ERROR,
+        re.compile(r"^tool_choice with a named function requires .* guided decoding backend"),
+        FaultKind.INVALID_REQUEST,
+        "'tool_choice' cannot force a call: this model's engine was started without guided decoding.",
+        "tool_choice",
     ),
+    FaultRule(
+        re.compile(r"^tool_choice(?:=| requested function\b)|^When using `tool_choice`"),
+        FaultKind.INVALID_REQUEST,
+        None,
+        "tool_choice",
+    ),
+    FaultRule(re.compile(r"^stream_options can only"), FaultKind.INVALID_REQUEST, None, "stream_options"),
+    FaultRule(re.compile(r"^'prompt' must"), FaultKind.INVALID_REQUEST, None, "prompt"),
+    FAILURE,
     FaultRule(re.compile(r"queue (?:is )?full|too many requests", re.IGNORECASE), FaultKind.OVERLOADED),
 )
 

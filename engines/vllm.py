@@ -142,6 +142,26 @@ FAULT_RULES = (
         statuses=(500,),
     ),
     FaultRule(
+        re.compile(r"^'NoneType' object is not iterable$"),
+        FaultKind.INVALID_REQUEST,
+        "Invalid value for 'messages': it must be a list, not null.",
+        "messages",
+        statuses=(400,),
+    ),
+    FaultRule(
+        re.compile(r"^TextEncodeInput must be Union"),
+        FaultKind.INVALID_REQUEST,
+        "The text has characters that are no characters (halves of surrogate pairs).",
+        statuses=(400,),
+    ),
+    FaultRule(re.compile(r"^Cannot apply chat template to an empty"), FaultKind.INVALID_REQUEST, None, "messages"),
+    FaultRule(
+        re.compile(r"^\S+ is not a multimodal model"),
+        FaultKind.INVALID_REQUEST,
+        "This model takes only text.",
+        "messages",
+    ),
+    FaultRule(
         re.compile(r"length limit exceeded"), FaultKind.INVALID_REQUEST, "The request is too large for the engine."
     ),
 )

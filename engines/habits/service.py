@@ -4,6 +4,7 @@ from engines.habits.habit import EVERY, STRICT, TRITON, TRTLLM, VLLM, Habit, pas
 
 _FAULTS = "tests/unit/engines/test_faults.py::test_"
 _ERRORS = "tests/integration/test_errors.py::test_"
+_REFUSALS = "tests/integration/test_engine_refusals.py::test_"
 _STREAMS = "tests/integration/test_streams.py::test_"
 _PROFILE = "tests/unit/engines/test_profile.py::test_"
 _HEADERS = "tests/integration/test_headers.py::test_"
@@ -30,6 +31,23 @@ FAILURES: tuple[Habit, ...] = (
         "`context_length_exceeded`",
         _FAULTS + "recorded_error",
         _FAULTS + "a_too_long_prompt_is_recognised_on_trtllm",
+        _FAULTS + "a_too_long_prompt_is_recognised_on_triton",
+        _REFUSALS + "prompts_that_are_too_long_take_no_engine_out",
+    ),
+    same(
+        "Whatever the engine refuses is 500: long prompts, values out of range, broken earlier calls",
+        TRITON,
+        "400, and not counted against the engine, when its words are known; other words are taken for a failure",
+        _FAULTS + "what_vllm_refuses_behind_triton_is_the_clients_mistake",
+        _FAULTS + "other_failures_behind_triton_stay_failures",
+        _REFUSALS + "prompts_that_are_too_long_take_no_engine_out",
+    ),
+    passed_on(
+        "A stream whose prompt is too long is cut like one that fails, before its first token",
+        TRITON,
+        "nothing tells the two apart: one more replica is tried, the client gets 502, and the circuit breakers of both "
+        "count it. Where clients may send such prompts, put several replicas behind the model, or ask without `stream`",
+        _REFUSALS + "tritons_streams_of_too_long_prompts_are_tried_twice",
     ),
     same(
         "A model that is not served is 400 (Triton), or served all the same (trtllm-serve)",
@@ -43,6 +61,7 @@ FAILURES: tuple[Habit, ...] = (
         TRTLLM,
         "502, when its words are known; other words are taken for a refusal",
         _FAULTS + "a_failing_trtllm_engine_is_not_the_clients_mistake",
+        _FAULTS + "a_clients_own_words_do_not_pass_for_the_engines",
     ),
     same(
         "Chat sent to an embedding model, and the reverse, looks like a wrong address",

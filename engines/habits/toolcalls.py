@@ -4,6 +4,7 @@ from engines.habits.habit import EVERY, STRICT, TRITON, TRTLLM, VLLM, Habit, pas
 
 _CALLS = "tests/unit/gateway/wire/toolcalls/test_normalise.py::test_"
 _TRAPS = "tests/unit/gateway/wire/toolcalls/test_traps.py::test_"
+_NONE = "tests/integration/test_tools_none.py::test_"
 _PREPARE = "tests/unit/engines/test_prepare.py::test_"
 
 TOOL_CALLS: tuple[Habit, ...] = (
@@ -71,10 +72,13 @@ TOOL_CALLS: tuple[Habit, ...] = (
         "markup that leaks into `content` is read",
         _CALLS + "leaked_markup_joins_the_engines_own_calls",
     ),
-    same(
-        "`none` removes markup (trtllm-serve) or leaves it in the text (vLLM, Triton)",
+    passed_on(
+        "A model that writes a call all the same under `none`: its markup stays in the text (vLLM, Triton, "
+        "trtllm-serve without a parser), or is taken away, which may leave nothing (trtllm-serve with one)",
         EVERY,
-        "calls dissolve into text",
+        "there is never a call, and the reason is `stop`; the text is what the engine says",
+        _NONE + "under_none_there_is_never_a_call",
+        _NONE + "trtllm_with_a_parser_takes_the_markup_away",
         _TRAPS + "without_tools_calls_dissolve_into_text",
     ),
     refused(

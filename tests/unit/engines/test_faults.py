@@ -31,6 +31,7 @@ ROWS = [
     msgspec.json.decode(line, type=Recorded)
     for line in Path(__file__).with_name("recorded_errors.jsonl").read_bytes().splitlines()
 ]
+TOO_LONG = "The decoder prompt (length 600) is longer than the maximum model length of 512."
 INSIDE = re.compile(
     r"Traceback|InferenceResponse|InternalError|<class|NoneType|0x[0-9a-f]{6}|/usr/|/opt/|/models/|\w+://|'loc'|'type':"
     r"|validation error|input_value|ValueError|\bline \d+ column|Valid aliases|--http|VLLM_"
@@ -107,8 +108,8 @@ def test_answers_that_are_not_the_engines_own(
         "connection to 10.0.0.5 refused",
         'Traceback (most recent call last): File "x.py", line 1',
         "unsupported operand <class 'int'>",
-        "'NoneType' object is not iterable",
-        "('Error generating stream: x', InferenceResponse(model={}))",
+        "'NoneType' object is not subscriptable",
+        "('Error generating stream: x', Other(model={}))",
         "<vllm.outputs.RequestOutput object at 0x7f00>",
     ],
 )
@@ -136,6 +137,95 @@ def test_a_failing_trtllm_engine_is_not_the_clients_mistake() -> None:
 def test_a_too_long_prompt_is_recognised_on_trtllm(body: bytes) -> None:
     """By its code in newer versions, by its words in older ones (`derived_endpoints`)."""
     assert profile(EngineKind.TRTLLM).classify(400, body).kind is FaultKind.CONTEXT_LENGTH
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The sum of prompt length (600) and query length (0) should not exceed max_num_tokens (512)",
+        "Prompt length (600) exceeds maximum input length (512). Set log level to info and check TRTGptModel logs",
+        "Input length (600) + max new tokens (16) + draft tokens length (0) must be less than max sequence length (5)",
+    ],
+)
+def test_tensorrt_llm_says_in_many_ways_that_a_prompt_is_too_long(words: str) -> None:
+    """In its executor's words, whichever server passes them on (its source)."""
+    body = msgspec.json.encode({"object": "error", "message": words, "type": "BadRequestError", "code": 400})
+    assert profile(EngineKind.TRTLLM).classify(400, body).kind is FaultKind.CONTEXT_LENGTH
+    if "max_num_tokens" not in words:
+        assert profile(EngineKind.TRITON).classify(500, triton_failure(words)).kind is FaultKind.CONTEXT_LENGTH
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (
+            f"{TOO_LONG} Make sure that `max_model_len` is no smaller than the number of text tokens.",
+            TOO_LONG,
+        ),
+        (
+            "This model's maximum context length is 512 tokens. However, you requested 600 tokens.",
+            "This model's maximum context length is 512 tokens. However, you requested 600 tokens.",
+        ),
+    ],
+)
+def test_a_too_long_prompt_is_recognised_on_triton(words: str, shown: str, quote: str) -> None:
+    """It is 500 there, with the engine's words in a Python tuple: the client's mistake all the same."""
+    fault = profile(EngineKind.TRITON).classify(500, triton_failure(words, quote))
+    assert fault == Fault(FaultKind.CONTEXT_LENGTH, 400, shown)
+
+
+@pytest.mark.parametrize(
+    ("words", "param"),
+    [
+        ("max_tokens must be at least 1, got 0.", "max_tokens"),
+        ("top_p must be in (0, 1], got 0.0.", "top_p"),
+        ("min_tokens must be less than or equal to max_tokens=16, got 20.", "min_tokens"),
+        ("stop cannot contain an empty string.", "stop"),
+    ],
+)
+def test_what_vllm_refuses_behind_triton_is_the_clients_mistake(words: str, param: str) -> None:
+    """Triton takes the value, and answers 500 when the engine behind it does not (vLLM's source, 0.32)."""
+    fault = profile(EngineKind.TRITON).classify(500, triton_failure(words))
+    assert fault == Fault(FaultKind.INVALID_REQUEST, 400, words, param)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "CUDA out of memory (scripted)",
+        "CUDA out of memory: try a lower maximum sequence length",
+        "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+        "Unknown tokenizer",
+        "list index out of range",
+    ],
+)
+def test_other_failures_behind_triton_stay_failures(words: str) -> None:
+    """500 is the engine's fault unless its words are known to be about the request."""
+    for body in (triton_failure(words), msgspec.json.encode({"detail": words})):
+        assert profile(EngineKind.TRITON).classify(500, body).kind is FaultKind.ENGINE_ERROR
+
+
+@pytest.mark.parametrize("words", ["CUDA out of memory", "queue is full", "maximum context length", "internal error"])
+def test_a_clients_own_words_do_not_pass_for_the_engines(words: str) -> None:
+    """What a refusal quotes decides nothing: else anybody could have an engine taken for broken."""
+    dump = (
+        f"[{{'type': 'int_parsing', 'loc': ('body', 'seed'), 'msg': 'Input should be an integer', 'input': '{words}'}}]"
+    )
+    flat = f"tool_choice requested function '{words}' which is not present in `tools`. Available functions: ['a']."
+    for engine, status, body in (
+        (EngineKind.TRTLLM, 400, {"error": dump}),
+        (EngineKind.TRTLLM, 400, {"object": "error", "message": flat, "type": "BadRequestError", "code": 400}),
+        (EngineKind.TRITON, 400, {"detail": f"Tool '{words}' has not been passed in `tools`."}),
+    ):
+        assert profile(engine).classify(status, msgspec.json.encode(body)).kind is FaultKind.INVALID_REQUEST
+
+
+def triton_failure(words: str, quote: str = "'") -> bytes:
+    """An exception as Triton's frontend shows it (`chat_engine_error_nonstream`)."""
+    said = f"Error generating stream: {words}".replace(quote, "\\" + quote)
+    inside = "InferenceResponse(model={'name': 'm', 'version': 1}, outputs={}, error=InternalError(...), final=True)"
+    return msgspec.json.encode({"detail": f"({quote}{said}{quote}, {inside})"})
 
 
 def test_newer_fastapi_prints_dumps_over_several_lines() -> None:
