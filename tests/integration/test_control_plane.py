@@ -259,6 +259,8 @@ async def test_the_openapi_document_describes_every_path(client: httpx2.AsyncCli
         "/admin/engines",
         "/admin/engines/{name}/drain",
         "/admin/engines/{name}/undrain",
+        "/admin/tools",
+        "/admin/tools/parse",
     }
     for path in PATHS.values():
         described = document["paths"][path]["post"]
