@@ -19,10 +19,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo 'make demo      three simulated engines and the gateway, with examples to try (Ctrl-C ends it)'
-	@echo 'make test      the whole suite, with a real vLLM; ARGS="-k name" chooses tests'
+	@echo 'make test      the whole suite, with a real vLLM and client libraries; ARGS="-k name" chooses tests'
 	@echo 'make loadtest  loads simulated engines, with and without the gateway; the report is in build/loadtest'
 	@echo 'make check     ruff, mypy, import contracts'
-	@echo 'make lock      renews requirements/*.lock from pyproject.toml'
+	@echo 'make lock      renews requirements/*.lock from pyproject.toml and requirements/*.in'
 	@echo 'make clean     removes the environments and caches'
 
 setup: $(READY)
@@ -58,7 +58,10 @@ lock: $(READY)
 	$(COMPILE) $(UPGRADE) pyproject.toml --group dev --constraints requirements/runtime.lock \
 		--output-file requirements/dev.lock
 	$(COMPILE) $(UPGRADE) --group tools --constraints requirements/dev.lock --output-file requirements/tools.lock
+	$(COMPILE) $(UPGRADE) requirements/clients.in --output-file requirements/clients.lock
+	$(COMPILE) $(UPGRADE) requirements/clients-llama-index.in --output-file requirements/clients-llama-index.lock
+	$(BIN)/python -m tests.clients.install --lock
 
 clean:
-	rm -rf .venv .venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf tests/clients/node/node_modules .venv .venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -57,15 +57,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def installed() -> None:
+def obstacle() -> str | None:
+    """Why the libraries cannot be installed, if they cannot."""
     try:
         install()
     except InstallError as error:
-        pytest.fail(f"the client libraries cannot be installed: {error}", pytrace=False)
+        return str(error)
+    return None
 
 
 def configuration(ports: Mapping[EngineKind, int]) -> Json:
+    """One name for each model, so that what a library gets from each engine can be compared."""
     engines: Json = {kind.value: {"kind": kind.value, "urls": [f"http://{LOOPBACK}:{ports[kind]}"]} for kind in ports}
+    engines[EngineKind.TRTLLM.value]["guided_decoding"] = True
     models: Json = {kind.value: {"engine": kind.value, "model": "tiny"} for kind in ports}
     for kind, form in FORMATS.items():
         tools = {"format": form, "parse": "gateway"}
@@ -156,16 +160,20 @@ def run_library(library: str, url: str) -> Report:
 
 @pytest.fixture(scope="session")
 def reports(
-    request: pytest.FixtureRequest, installed: None, gateway_url: str
+    request: pytest.FixtureRequest, obstacle: str | None, gateway_url: str
 ) -> Iterator[Mapping[str, Future[Report]]]:
     """The libraries that chosen tests are about, two at a time."""
-    chosen = {item.callspec.params["library"] for item in request.session.items if is_about_a_library(item)}
+    if obstacle:
+        pytest.fail("the client libraries are not installed: test_install.py says why", pytrace=False)
+    chosen = {library for item in request.session.items if HERE in item.path.parents for library in named(item)}
     with ThreadPoolExecutor(2) as pool:
         yield {library: pool.submit(run_library, library, gateway_url) for library in LIBRARIES if library in chosen}
 
 
-def is_about_a_library(item: pytest.Item) -> bool:
-    return HERE in item.path.parents and isinstance(item, pytest.Function) and "library" in item.callspec.params
+def named(item: pytest.Item) -> list[str]:
+    """The library that a test is about."""
+    parameters: Json = getattr(item, "callspec", None)
+    return [parameters.params["library"]] if parameters and "library" in parameters.params else []
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ PARIS = ("get_weather", {"city": "Paris"})
 OSLO = ("get_weather", {"city": "Oslo"})
 WITHOUT_FINISH = {"llama-index"}
 """Libraries that do not tell applications the finish reason."""
+WITHOUT_FLOATS = {"pydantic-ai", "ai-sdk"}
+"""Libraries that choose the encoding of embeddings themselves."""
 NOT_FOUND = {
     "openai-python-3": "NotFoundError",
     "openai-python-2": "NotFoundError",
@@ -20,7 +22,7 @@ NOT_FOUND = {
     "openai-node": "NotFoundError",
     "ai-sdk": "AI_APICallError",
 }
-TOO_LONG = {
+BAD_REQUEST = {
     "openai-python-3": "BadRequestError",
     "openai-python-2": "BadRequestError",
     "langchain": "ModelInvalidRequestError",
@@ -30,7 +32,7 @@ TOO_LONG = {
     "ai-sdk": "AI_APICallError",
 }
 
-pytestmark = [pytest.mark.parametrize("library", LIBRARIES)]
+every_library = pytest.mark.parametrize("library", LIBRARIES)
 every_model = pytest.mark.parametrize("model", MODELS)
 both_modes = pytest.mark.parametrize("mode", ["", "_streamed"], ids=["whole", "streamed"])
 
@@ -47,6 +49,7 @@ def finish_of(report: Report, answer: Json) -> Json:
     return (answer["finish"],)
 
 
+@every_library
 @every_model
 @both_modes
 def test_chat(report: Report, model: str, mode: str) -> None:
@@ -56,12 +59,14 @@ def test_chat(report: Report, model: str, mode: str) -> None:
     assert finish_of(report, answer) in [("stop",), ()]
 
 
+@every_library
 @every_model
 @both_modes
 def test_a_long_answer_is_whole(report: Report, model: str, mode: str) -> None:
     assert report.gave(f"story{mode}", model)["text"] == STORY
 
 
+@every_library
 @every_model
 def test_usage_is_told_and_the_same_in_a_stream(report: Report, model: str) -> None:
     read, written = report.gave("story", model)["usage"]
@@ -71,6 +76,7 @@ def test_usage_is_told_and_the_same_in_a_stream(report: Report, model: str) -> N
     assert report.gave("story_streamed", model)["usage"] == [read, written]
 
 
+@every_library
 @every_model
 @both_modes
 def test_a_tool_call(report: Report, model: str, mode: str) -> None:
@@ -82,6 +88,7 @@ def test_a_tool_call(report: Report, model: str, mode: str) -> None:
     assert finish_of(report, answer) in [("tool_calls",), ()]
 
 
+@every_library
 @every_model
 @both_modes
 def test_two_tool_calls(report: Report, model: str, mode: str) -> None:
@@ -91,6 +98,7 @@ def test_two_tool_calls(report: Report, model: str, mode: str) -> None:
     assert len({call["id"] for call in answer["calls"]}) == 2
 
 
+@every_library
 @every_model
 @both_modes
 def test_a_tool_that_is_not_needed(report: Report, model: str, mode: str) -> None:
@@ -99,6 +107,7 @@ def test_a_tool_that_is_not_needed(report: Report, model: str, mode: str) -> Non
     assert (answer["text"], answer["calls"]) == (GREETING, [])
 
 
+@every_library
 @every_model
 @both_modes
 def test_an_agent_calls_its_tool_and_answers(report: Report, model: str, mode: str) -> None:
@@ -108,6 +117,7 @@ def test_an_agent_calls_its_tool_and_answers(report: Report, model: str, mode: s
     assert (answer["text"], answer["calls"]) == ("It is 21 degrees in Paris.", [])
 
 
+@every_library
 @every_model
 @both_modes
 def test_a_model_that_is_not_there(report: Report, model: str, mode: str) -> None:
@@ -118,19 +128,72 @@ def test_a_model_that_is_not_there(report: Report, model: str, mode: str) -> Non
     assert f"no-{model}" in outcome["text"]
 
 
+@every_library
 @pytest.mark.parametrize("model", [model for model in MODELS if not model.startswith("triton")])
 @both_modes
 def test_a_prompt_that_is_too_long(report: Report, model: str, mode: str) -> None:
     """OpenAI's code tells it. Triton's frontend does not say what went wrong."""
     outcome = report.outcome(f"too_long{mode}", model)
 
-    assert TOO_LONG[report.library] in outcome["raised"]
+    assert BAD_REQUEST[report.library] in outcome["raised"]
     assert (outcome["status"], outcome["code"]) == (400, "context_length_exceeded")
 
 
+def check_person(report: Report, model: str, way: str) -> None:
+    """A person that the library has checked against its schema, or a refusal: Triton keeps to no response format."""
+    if not (model.startswith("triton") and way.startswith("person_by_schema")):
+        assert report.gave(way, model).keys() == {"name", "age"}
+        return
+    outcome = report.outcome(way, model)
+    assert BAD_REQUEST[report.library] in outcome["raised"]
+    assert (outcome["status"], outcome["code"]) == (400, "unsupported_parameter")
+    assert "response_format" in outcome["text"]
+
+
+@every_library
+@every_model
+@pytest.mark.parametrize("way", ["person_by_schema", "person_by_tool"])
+def test_an_object_instead_of_a_text(report: Report, model: str, way: str) -> None:
+    check_person(report, model, way)
+
+
+@every_model
+@pytest.mark.parametrize(
+    ("library", "way"),
+    [
+        ("openai-python-3", "person_by_schema_streamed"),
+        ("openai-python-2", "person_by_schema_streamed"),
+        ("openai-node", "person_by_schema_streamed"),
+        ("pydantic-ai", "person_by_tool_streamed"),
+    ],
+)
+def test_a_streamed_object(report: Report, model: str, way: str) -> None:
+    check_person(report, model, way)
+
+
+@every_library
 def test_embeddings(report: Report) -> None:
     """In the encoding that the library asks for by itself."""
     vectors = report.gave("embeddings", EMBEDDING)
 
     assert [vector["dimensions"] for vector in vectors] == [384, 384]
     assert vectors[0]["first"] != vectors[1]["first"]
+
+
+@pytest.mark.parametrize("library", [library for library in LIBRARIES if library not in WITHOUT_FLOATS])
+def test_embeddings_as_floats(report: Report) -> None:
+    """Base64 holds the same numbers, rounded to single precision."""
+    floats = report.gave("embeddings_as_floats", EMBEDDING)
+
+    for vector, default in zip(floats, report.gave("embeddings", EMBEDDING), strict=True):
+        assert vector["dimensions"] == 384
+        assert vector["first"] == pytest.approx(default["first"], abs=2e-5)
+
+
+@pytest.mark.parametrize("library", ["langchain"])
+def test_embeddings_of_token_ids_are_refused_with_what_to_do(report: Report) -> None:
+    """LangChain would send OpenAI's token ids, which mean other words to the model: wrong vectors, silently."""
+    outcome = report.outcome("embeddings_of_token_ids", EMBEDDING)
+
+    assert "BadRequestError" in outcome["raised"]
+    assert "check_embedding_ctx_length=False" in outcome["text"]

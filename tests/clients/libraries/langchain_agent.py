@@ -1,16 +1,30 @@
 """LangChain: ``ChatOpenAI`` with a tool bound to it, and ``OpenAIEmbeddings``."""
 
+from functools import cache
+
 import tiktoken
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import StructuredTool
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
-from tests.clients.libraries.report import DESCRIPTION, TEXTS, call, main, numbers, said, target, weather
+from tests.clients.libraries.report import (
+    DESCRIPTION,
+    PERSON,
+    TEXTS,
+    Person,
+    call,
+    main,
+    numbers,
+    said,
+    target,
+    weather,
+)
 from tests.support.json_type import Json
 
 TOOL = StructuredTool.from_function(func=weather, name="get_weather", description=DESCRIPTION)
 
 
+@cache
 def chat_model(model: str) -> Json:
     return ChatOpenAI(
         model=model, base_url=target().base_url, api_key="unused", max_retries=0, timeout=30, stream_usage=True
@@ -50,6 +64,16 @@ async def agent(model: str, text: str, *, streamed: bool) -> Json:
     return read(await message_of(runnable, messages, streamed=streamed))
 
 
+async def person_by_schema(model: str) -> Json:
+    return (await chat_model(model).with_structured_output(Person, method="json_schema").ainvoke(PERSON)).model_dump()
+
+
+async def person_by_tool(model: str) -> Json:
+    """The tool is named."""
+    runnable = chat_model(model).with_structured_output(Person, method="function_calling")
+    return (await runnable.ainvoke(PERSON)).model_dump()
+
+
 async def embed(model: str, **more: Json) -> Json:
     embedder = OpenAIEmbeddings(model=model, base_url=target().base_url, api_key="unused", max_retries=0, **more)
     return numbers(await embedder.aembed_documents(TEXTS))
@@ -78,9 +102,10 @@ async def embeddings_of_token_ids(model: str) -> Json:
 
 
 if __name__ == "__main__":
+    objects = {"person_by_schema": person_by_schema, "person_by_tool": person_by_tool}
     found = {
         "embeddings": embeddings,
         "embeddings_as_floats": embeddings_as_floats,
         "embeddings_of_token_ids": embeddings_of_token_ids,
     }
-    main(ask, agent, found)
+    main(ask, agent, objects, found)

@@ -1,18 +1,33 @@
 """LlamaIndex: ``OpenAILike`` with function calling, its ``FunctionAgent``, and ``OpenAILikeEmbedding``."""
 
+from functools import cache
+
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.llms import ChatMessage
+from llama_index.core.prompts import PromptTemplate
 from llama_index.core.tools import FunctionTool
 from llama_index.embeddings.openai_like import OpenAILikeEmbedding
 from llama_index.llms.openai_like import OpenAILike
 
-from tests.clients.libraries.report import DESCRIPTION, TEXTS, call, main, numbers, said, target, weather
+from tests.clients.libraries.report import (
+    DESCRIPTION,
+    PERSON,
+    TEXTS,
+    Person,
+    call,
+    main,
+    numbers,
+    said,
+    target,
+    weather,
+)
 from tests.support.json_type import Json
 
 TOOL = FunctionTool.from_defaults(fn=weather, name="get_weather", description=DESCRIPTION)
 
 
-def chat_model(model: str) -> Json:
+@cache
+def chat_model(model: str, **more: Json) -> Json:
     return OpenAILike(
         model=model,
         api_base=target().base_url,
@@ -22,13 +37,15 @@ def chat_model(model: str) -> Json:
         max_retries=0,
         timeout=30,
         additional_kwargs={"stream_options": {"include_usage": True}},
+        **more,
     )
 
 
 async def ask(model: str, text: str, *, streamed: bool, tools: bool = False) -> Json:
     llm = chat_model(model)
     offered: Json = {"tools": [TOOL], "allow_parallel_tool_calls": True}
-    usage, answer = None, None
+    usage: tuple[int, int] | None = None
+    answer: Json = None
     if streamed:
         chunks = await (
             llm.astream_chat_with_tools(user_msg=text, **offered)
@@ -60,6 +77,16 @@ async def agent(model: str, text: str, *, streamed: bool) -> Json:
     return said(answer.response.content, [], None, None)
 
 
+async def person_by_schema(model: str) -> Json:
+    llm = chat_model(model, should_use_structured_outputs=True)
+    return (await llm.astructured_predict(Person, PromptTemplate(PERSON))).model_dump()
+
+
+async def person_by_tool(model: str) -> Json:
+    """The tool is required."""
+    return (await chat_model(model).astructured_predict(Person, PromptTemplate(PERSON))).model_dump()
+
+
 async def embeddings(model: str, **more: Json) -> Json:
     embedder = OpenAILikeEmbedding(
         model_name=model, api_base=target().base_url, api_key="unused", max_retries=0, **more
@@ -72,4 +99,5 @@ async def embeddings_as_floats(model: str) -> Json:
 
 
 if __name__ == "__main__":
-    main(ask, agent, {"embeddings": embeddings, "embeddings_as_floats": embeddings_as_floats})
+    objects = {"person_by_schema": person_by_schema, "person_by_tool": person_by_tool}
+    main(ask, agent, objects, {"embeddings": embeddings, "embeddings_as_floats": embeddings_as_floats})

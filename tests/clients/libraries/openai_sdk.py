@@ -1,8 +1,21 @@
 """The OpenAI SDK for Python, release 2 or 3: the same calls with either."""
 
-from openai import AsyncOpenAI
+from functools import cache
 
-from tests.clients.libraries.report import DESCRIPTION, TEXTS, call, main, numbers, said, target, weather
+from openai import AsyncOpenAI, pydantic_function_tool
+
+from tests.clients.libraries.report import (
+    DESCRIPTION,
+    PERSON,
+    TEXTS,
+    Person,
+    call,
+    main,
+    numbers,
+    said,
+    target,
+    weather,
+)
 from tests.support.json_type import Json
 
 SCHEMA: Json = {
@@ -17,6 +30,7 @@ TOOL: Json = {
 }
 
 
+@cache
 def sdk() -> AsyncOpenAI:
     return AsyncOpenAI(base_url=target().base_url, api_key="unused", max_retries=0, timeout=30)
 
@@ -25,14 +39,13 @@ async def complete(messages: list[Json], *, streamed: bool, tools: bool, **more:
     """The whole answer; a stream goes through the SDK's own accumulator, which also checks the arguments."""
     if tools:
         more["tools"] = [TOOL]
-    async with sdk() as client:
-        if not streamed:
-            return await client.chat.completions.create(messages=messages, **more)
-        more["stream_options"] = {"include_usage": True}
-        async with client.chat.completions.stream(messages=messages, **more) as stream:
-            async for _ in stream:
-                pass
-            return await stream.get_final_completion()
+    if not streamed:
+        return await sdk().chat.completions.create(messages=messages, **more)
+    more["stream_options"] = {"include_usage": True}
+    async with sdk().chat.completions.stream(messages=messages, **more) as stream:
+        async for _ in stream:
+            pass
+        return await stream.get_final_completion()
 
 
 def read(completion: Json) -> Json:
@@ -61,10 +74,33 @@ async def agent(model: str, text: str, *, streamed: bool) -> Json:
     return read(await complete(messages, streamed=streamed, tools=True, model=model))
 
 
+async def person_by_schema(model: str) -> Json:
+    messages: Json = [{"role": "user", "content": PERSON}]
+    answer = await sdk().chat.completions.parse(model=model, messages=messages, response_format=Person)
+    found = answer.choices[0].message.parsed
+    return found and found.model_dump()
+
+
+async def person_by_schema_streamed(model: str) -> Json:
+    messages: Json = [{"role": "user", "content": PERSON}]
+    completion = await complete(messages, streamed=True, tools=False, model=model, response_format=Person)
+    return completion.choices[0].message.parsed.model_dump()
+
+
+async def person_by_tool(model: str) -> Json:
+    """The tool is required, and its schema is strict."""
+    messages: Json = [{"role": "user", "content": PERSON}]
+    tool: Json = pydantic_function_tool(Person)
+    answer: Json = await sdk().chat.completions.parse(
+        model=model, messages=messages, tools=[tool], tool_choice="required"
+    )
+    (found,) = answer.choices[0].message.tool_calls
+    return found.function.parsed_arguments.model_dump()
+
+
 async def embeddings(model: str, **more: Json) -> Json:
     """Base64 is what this SDK asks for by itself."""
-    async with sdk() as client:
-        answer = await client.embeddings.create(model=model, input=TEXTS, **more)
+    answer = await sdk().embeddings.create(model=model, input=TEXTS, **more)
     return numbers([one.embedding for one in answer.data])
 
 
@@ -73,4 +109,9 @@ async def embeddings_as_floats(model: str) -> Json:
 
 
 if __name__ == "__main__":
-    main(ask, agent, {"embeddings": embeddings, "embeddings_as_floats": embeddings_as_floats})
+    objects = {
+        "person_by_schema": person_by_schema,
+        "person_by_schema_streamed": person_by_schema_streamed,
+        "person_by_tool": person_by_tool,
+    }
+    main(ask, agent, objects, {"embeddings": embeddings, "embeddings_as_floats": embeddings_as_floats})

@@ -1,18 +1,32 @@
 """Pydantic AI: ``OpenAIChatModel``, its ``Agent``, and ``Embedder``."""
 
-from pydantic_ai import Agent, Embedder, ModelRequest, ToolDefinition
+from functools import cache
+
+from pydantic_ai import Agent, Embedder, ModelRequest, NativeOutput, ToolDefinition
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from tests.clients.libraries.report import DESCRIPTION, TEXTS, call, main, numbers, said, target, weather
+from tests.clients.libraries.report import (
+    DESCRIPTION,
+    PERSON,
+    TEXTS,
+    Person,
+    call,
+    main,
+    numbers,
+    said,
+    target,
+    weather,
+)
 from tests.support.json_type import Json
 
 SCHEMA: Json = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
+@cache
 def chat_model(model: str) -> Json:
     return OpenAIChatModel(model, provider=OpenAIProvider(base_url=target().base_url, api_key="unused"))
 
@@ -52,6 +66,23 @@ async def agent(model: str, text: str, *, streamed: bool) -> Json:
         return read(result.response)
 
 
+async def person_by_schema(model: str) -> Json:
+    assistant: Json = Agent(chat_model(model), output_type=NativeOutput(Person), retries=0)
+    return (await assistant.run(PERSON)).output.model_dump()
+
+
+async def person_by_tool(model: str) -> Json:
+    """The tool is required."""
+    assistant: Json = Agent(chat_model(model), output_type=Person, retries=0)
+    return (await assistant.run(PERSON)).output.model_dump()
+
+
+async def person_by_tool_streamed(model: str) -> Json:
+    assistant: Json = Agent(chat_model(model), output_type=Person, retries=0)
+    async with assistant.run_stream(PERSON) as result:
+        return (await result.get_output()).model_dump()
+
+
 async def embeddings(model: str) -> Json:
     provider = OpenAIProvider(base_url=target().base_url, api_key="unused")
     result = await Embedder(OpenAIEmbeddingModel(model, provider=provider)).embed_documents(TEXTS)
@@ -59,4 +90,9 @@ async def embeddings(model: str) -> Json:
 
 
 if __name__ == "__main__":
-    main(ask, agent, {"embeddings": embeddings})
+    found = {
+        "person_by_schema": person_by_schema,
+        "person_by_tool": person_by_tool,
+        "person_by_tool_streamed": person_by_tool_streamed,
+    }
+    main(ask, agent, found, {"embeddings": embeddings})

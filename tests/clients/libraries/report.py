@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeAlias
 
+from pydantic import BaseModel
+
 from tests.support.json_type import Json
 
 HELLO = "Hello!"
@@ -22,10 +24,18 @@ STORY = "Tell me a story."
 WEATHER = "What is the weather in Paris?"
 TWO_CITIES = "What is the weather in Paris and Oslo?"
 TOO_LONG = "word " * 5_000
+PERSON = "Give me JSON."
 TEXTS = ["a robot", "the sea"]
 DESCRIPTION = "Get the current weather of a city."
 
 Case: TypeAlias = Callable[[str], Awaitable[Json]]
+
+
+class Person(BaseModel):
+    """A person."""
+
+    name: str
+    age: int
 
 
 class Ask(Protocol):
@@ -73,6 +83,11 @@ def numbers(vectors: Json) -> Json:
     return [{"dimensions": len(vector), "first": [round(float(one), 5) for one in vector[:4]]} for vector in vectors]
 
 
+async def ask_another(ask: Ask, model: str, *, streamed: bool) -> Json:
+    """Asks a model that is not there."""
+    return await ask(f"no-{model}", HELLO, streamed=streamed)
+
+
 def cases(ask: Ask, agent: Agent) -> dict[str, Case]:
     """What is tried with every library, streamed and not."""
     found: dict[str, Case] = {}
@@ -85,7 +100,7 @@ def cases(ask: Ask, agent: Agent) -> dict[str, Case]:
             f"unused_tool{name}": partial(ask, text=HELLO, streamed=streamed, tools=True),
             f"agent{name}": partial(agent, text=WEATHER, streamed=streamed),
             f"too_long{name}": partial(ask, text=TOO_LONG, streamed=streamed),
-            f"unknown_model{name}": lambda model, streamed=streamed: ask(f"no-{model}", HELLO, streamed=streamed),
+            f"unknown_model{name}": partial(ask_another, ask, streamed=streamed),
         }
     return found
 
@@ -115,5 +130,13 @@ async def run(chats: Mapping[str, Case], embeddings: Mapping[str, Case]) -> None
     json.dump(report, sys.stdout)
 
 
-def main(ask: Ask, agent: Agent, embeddings: Mapping[str, Case]) -> None:
-    asyncio.run(run(cases(ask, agent), embeddings))
+def main(ask: Ask, agent: Agent, objects: Mapping[str, Case], embeddings: Mapping[str, Case]) -> None:
+    """Runs everything.
+
+    Args:
+        ask: puts a question.
+        agent: lets the model call the tool and answer.
+        objects: the library's ways to get a person instead of a text.
+        embeddings: its ways to get the vectors of two texts.
+    """
+    asyncio.run(run({**cases(ask, agent), **objects}, embeddings))

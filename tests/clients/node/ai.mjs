@@ -1,12 +1,18 @@
 // The AI SDK with its provider for OpenAI-compatible servers.
 
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { embedMany, generateText, isStepCount, streamText, tool } from 'ai';
+import { Output, embedMany, generateText, isStepCount, streamText, tool } from 'ai';
 import { z } from 'zod';
 
-import { DESCRIPTION, TEXTS, call, main, numbers, said, target, weather } from './report.mjs';
+import { DESCRIPTION, PERSON, TEXTS, call, main, numbers, said, target, weather } from './report.mjs';
 
-const provider = createOpenAICompatible({ name: 'turnout', baseURL: target.base_url, includeUsage: true });
+const provider = createOpenAICompatible({
+  name: 'turnout',
+  baseURL: target.base_url,
+  includeUsage: true,
+  supportsStructuredOutputs: true,
+});
+const person = z.object({ name: z.string(), age: z.int() });
 const inputSchema = z.object({ city: z.string() });
 
 // The last step: what was generated after the results of tools, if any were called.
@@ -34,9 +40,21 @@ async function agent(model, prompt, { streamed }) {
   return read(await generate({ model: provider(model), prompt, tools, stopWhen: isStepCount(3) }, streamed));
 }
 
+async function personBySchema(model) {
+  const output = Output.object({ schema: person });
+  return (await generateText({ model: provider(model), prompt: PERSON, output, maxRetries: 0 })).output;
+}
+
+// The tool is required.
+async function personByTool(model) {
+  const tools = { person: tool({ inputSchema: person }) };
+  const how = { model: provider(model), prompt: PERSON, tools, toolChoice: 'required', maxRetries: 0 };
+  return (await generateText(how)).toolCalls[0].input;
+}
+
 async function embeddings(model) {
   const { embeddings: vectors } = await embedMany({ model: provider.embeddingModel(model), values: TEXTS });
   return numbers(vectors);
 }
 
-await main(ask, agent, { embeddings });
+await main(ask, agent, { person_by_schema: personBySchema, person_by_tool: personByTool }, { embeddings });

@@ -1,8 +1,10 @@
 // The OpenAI SDK for Node.
 
 import OpenAI from 'openai';
+import { zodFunction, zodResponseFormat } from 'openai/helpers/zod';
+import { z } from 'zod';
 
-import { DESCRIPTION, TEXTS, call, main, numbers, said, target, weather } from './report.mjs';
+import { DESCRIPTION, PERSON, TEXTS, call, main, numbers, said, target, weather } from './report.mjs';
 
 const client = new OpenAI({ baseURL: target.base_url, apiKey: 'unused', maxRetries: 0, timeout: 30_000 });
 const parameters = {
@@ -48,12 +50,41 @@ async function agent(model, text, { streamed }) {
   return read(await runner.finalChatCompletion());
 }
 
+const person = z.object({ name: z.string(), age: z.int() });
+const wanted = { messages: [{ role: 'user', content: PERSON }], response_format: zodResponseFormat(person, 'person') };
+
+async function personBySchema(model) {
+  const { choices } = await client.chat.completions.parse({ model, ...wanted });
+  return choices[0].message.parsed;
+}
+
+async function personBySchemaStreamed(model) {
+  const { choices } = await client.chat.completions.stream({ model, ...wanted }).finalChatCompletion();
+  return choices[0].message.parsed;
+}
+
+// The tool is required, and its schema is strict.
+async function personByTool(model) {
+  const { choices } = await client.chat.completions.parse({
+    model,
+    messages: wanted.messages,
+    tools: [zodFunction({ name: 'person', parameters: person })],
+    tool_choice: 'required',
+  });
+  return choices[0].message.tool_calls[0].function.parsed_arguments;
+}
+
 async function embeddings(model, more = {}) {
   const { data } = await client.embeddings.create({ model, input: TEXTS, ...more });
   return numbers(data.map((one) => one.embedding));
 }
 
-await main(ask, agent, {
+const objects = {
+  person_by_schema: personBySchema,
+  person_by_schema_streamed: personBySchemaStreamed,
+  person_by_tool: personByTool,
+};
+await main(ask, agent, objects, {
   embeddings,
   embeddings_as_floats: (model) => embeddings(model, { encoding_format: 'float' }),
 });

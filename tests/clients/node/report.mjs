@@ -9,6 +9,7 @@ const WEATHER = 'What is the weather in Paris?';
 const TWO_CITIES = 'What is the weather in Paris and Oslo?';
 const TOO_LONG = 'word '.repeat(5_000);
 
+export const PERSON = 'Give me JSON.';
 export const TEXTS = ['a robot', 'the sea'];
 export const DESCRIPTION = 'Get the current weather of a city.';
 export const target = JSON.parse(process.argv[2]);
@@ -56,13 +57,13 @@ function raised(error) {
   };
 }
 
-export async function main(ask, agent, embeddings) {
+export async function main(ask, agent, objects, embeddings) {
   const report = {};
   const run = async (name, model, action) => {
     report[name] ??= {};
     report[name][model] = await action(model).then((gave) => ({ gave }), raised);
   };
-  for (const [name, action] of Object.entries(cases(ask, agent))) {
+  for (const [name, action] of Object.entries({ ...cases(ask, agent), ...objects })) {
     for (const model of target.models) await run(name, model, action);
   }
   for (const [name, action] of Object.entries(embeddings)) await run(name, target.embedding, action);
