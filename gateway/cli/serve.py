@@ -317,11 +317,11 @@ def _require_parts() -> None:
 
 def _config(application: Application, server: Server, carrier: Carrier) -> uvicorn.Config:
     # uvicorn calls what it takes for a class; its annotation knows only classes.
-    http: Any = protocol_of(application.gateway)
+    http: Any = protocol_of(application.gateway, carrier)
     return uvicorn.Config(
         application,
         loop="uvloop",
-        http=http if carrier is Carrier.PROTOCOL else "httptools",
+        http=http,
         ws="none",
         lifespan="on",
         backlog=BACKLOG,

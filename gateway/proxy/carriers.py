@@ -1,12 +1,12 @@
 """Who carries calls on their way through: both drive the same exchange."""
 
 import asyncio
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
+from functools import partial
+from typing import assert_never
 
-from uvicorn.config import Config
-from uvicorn.server import ServerState
-
+from gateway.proxy.guarded import GuardedProtocol
 from gateway.proxy.plane import PlaneSource
 from gateway.proxy.protocol import GatewayProtocol
 
@@ -18,19 +18,12 @@ class Carrier(StrEnum):
     ASGI = "asgi"
 
 
-def protocol_of(source: PlaneSource) -> type[asyncio.Protocol]:
-    """The class to give to uvicorn as ``http``: `GatewayProtocol` for one gateway."""
-
-    class BoundProtocol(GatewayProtocol):
-        __slots__ = ()
-
-        def __init__(
-            self,
-            config: Config,
-            server_state: ServerState,
-            app_state: dict[str, Any],
-            _loop: asyncio.AbstractEventLoop | None = None,
-        ) -> None:
-            super().__init__(source, config, server_state, app_state, _loop)
-
-    return BoundProtocol
+def protocol_of(source: PlaneSource, carrier: Carrier) -> Callable[..., asyncio.Protocol]:
+    """What to give to uvicorn as ``http``: the carrier's protocol for one gateway."""
+    match carrier:
+        case Carrier.PROTOCOL:
+            return partial(GatewayProtocol, source)
+        case Carrier.ASGI:
+            return partial(GuardedProtocol, source)
+        case _:
+            assert_never(carrier)

@@ -14,7 +14,6 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from engines.profile import Operation
@@ -23,6 +22,7 @@ from gateway.proxy import replies
 from gateway.proxy.answering import AnswerWriter
 from gateway.proxy.downstream import Inbound
 from gateway.proxy.exchange import Exchange
+from gateway.proxy.guarded import BODY_RATE, BODY_TIME, HEAD_TIME, LOOK_EVERY, GuardedProtocol
 from gateway.proxy.inbound import read_headers, too_large
 from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Plane, PlaneSource
@@ -35,16 +35,6 @@ STARTS: Final = tuple(start + end for start in OPERATIONS for end in (b" ", b"?"
 LONGEST_START: Final = max(map(len, STARTS))
 PIPELINE_LIMIT: Final = 64 * 1024
 """Bytes that a client may send ahead while its request is served; then reading pauses."""
-
-HEAD_TIME: Final = 30.0
-"""Seconds in which a request's head must be whole."""
-
-BODY_TIME: Final = 60.0
-"""Seconds in which at least `BODY_RATE` bytes of a body must arrive, again and again."""
-
-BODY_RATE: Final = 4096
-LOOK_EVERY: Final = 5.0
-"""Seconds between two looks at a connection's age."""
 
 _UNREAD: Final = Inbound(Operation.CHAT)
 """Stands for a head that could not be read."""
@@ -92,8 +82,8 @@ class GatewayProtocol(AnswerWriter):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._source = source
-        self._handover: Callable[[], HttpToolsProtocol] = lambda: HttpToolsProtocol(
-            config, server_state, app_state, _loop
+        self._handover: Callable[[], GuardedProtocol] = lambda: GuardedProtocol(
+            source, config, server_state, app_state, _loop
         )
         super().__init__(server_state)
         self._state = State.HEAD

@@ -2,6 +2,7 @@
 
 Strict where a proxy and an engine could disagree about where a request ends (RFC 9112 §11.2): two lengths, a repeated
 length, a length beside chunks, folded lines, bare CR or LF, odd chunk sizes: all refused, and the connection closes.
+The same goes for HTTP/1.1 without a host, and for two hosts (RFC 9112 §3.2).
 """
 
 import re
@@ -23,6 +24,7 @@ _LENGTH_LINE = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*(?:\r\n|\Z)"
 _TRANSFER_ENCODING = b"transfer-encoding"
 _CONNECTION = b"connection"
 _EXPECT = b"expect"
+_HOST = b"host"
 
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -46,7 +48,7 @@ def bad_request(what: str) -> ApiError:
 class Head:
     """A request's head. ``headers`` has lower-case names; ``length`` is None without a content-length."""
 
-    __slots__ = ("chunked", "expects_continue", "headers", "http11", "keep_alive", "length", "target")
+    __slots__ = ("chunked", "expects_continue", "headers", "hosts", "http11", "keep_alive", "length", "target")
 
     def __init__(self, target: bytes, *, http11: bool) -> None:
         self.target = target
@@ -55,6 +57,7 @@ class Head:
         self.length: int | None = None
         self.chunked = False
         self.expects_continue = False
+        self.hosts = 0
         self.headers: list[tuple[bytes, bytes]] = []
 
 
@@ -82,7 +85,14 @@ def parse_head(block: bytes) -> Head:
             add((name, value))
     if head.chunked and (head.length is not None or not head.http11):
         raise bad_request("transfer-encoding where it cannot be")
+    if head.hosts != 1 and (head.http11 or head.hosts):
+        raise bad_request("more than one host" if head.hosts else "no host")
     return head
+
+
+def _take_host(head: Head, value: bytes) -> None:
+    head.hosts += 1
+    head.headers.append((_HOST, value))
 
 
 def _take_length(head: Head, value: bytes) -> None:
@@ -117,8 +127,9 @@ _FRAMING: Final = {
     _TRANSFER_ENCODING: _take_encoding,
     _CONNECTION: _take_connection,
     _EXPECT: _take_expect,
+    _HOST: _take_host,
 }
-"""Headers that say where the request ends and what becomes of the connection."""
+"""Headers that say where the request ends and what becomes of the connection, and the one that must be there."""
 
 
 class HeadMemo:

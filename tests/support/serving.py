@@ -11,17 +11,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.app import Gateway, create_app
 from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
+from gateway.proxy.carriers import Carrier, protocol_of
 from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Plane, PlaneSource, build_plane
-from gateway.proxy.protocol import GatewayProtocol
 from gateway.settings.tree import Settings
 from tests.support.client import Client
 from tests.support.json_type import Json
 from tests.support.waiting import until, within
 
 CARRIERS: Mapping[str, Callable[[PlaneSource], Json]] = {
-    "asgi": lambda source: "httptools",
-    "protocol": lambda source: functools.partial(GatewayProtocol, source),
+    carrier.value: functools.partial(protocol_of, carrier=carrier) for carrier in reversed(Carrier)
 }
 """What carries exchanges: uvicorn's ``http`` setting by name. Every integration test runs with each."""
 

@@ -1,0 +1,106 @@
+"""uvicorn's own protocol with what it lacks in front of strangers: deadlines for requests that do not become whole, and
+errors in the one shape. It serves what `protocol` hands over, and everything where calls are carried by ASGI.
+"""
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from engines.profile import Operation
+from gateway.errors import ApiError, InvalidRequest, RequestTimeout
+from gateway.proxy import replies
+from gateway.proxy.plane import PlaneSource
+from gateway.wire.http1 import status_line
+
+HEAD_TIME: Final = 30.0
+"""Seconds in which a request's head must be whole."""
+
+BODY_TIME: Final = 60.0
+"""Seconds in which at least `BODY_RATE` bytes of a body must arrive, again and again."""
+
+BODY_RATE: Final = 4096
+LOOK_EVERY: Final = 5.0
+"""Seconds between two looks at a connection's age."""
+
+NOT_HTTP: Final = "The request is not valid HTTP/1.1. This port speaks plain HTTP/1.1: no TLS (https://) and no HTTP/2."
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One client connection. It costs a look every few seconds, and nothing per request but a count of body bytes."""
+
+    def __init__(
+        self,
+        source: PlaneSource,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._source = source
+        self._waits_since: float | None = None
+        self._seen = 0
+        self.bucket = -1
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Begins to watch."""
+        super().connection_made(transport)
+        self._deadlines = self._source.plane.deadlines
+        self._deadlines.put(self, self.loop.time() + LOOK_EVERY)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends the watch."""
+        self._deadlines.drop(self)
+        super().connection_lost(exc)
+
+    def on_body(self, body: bytes) -> None:
+        """A part of a body has come (a callback of the parser)."""
+        self._seen += len(body)
+        super().on_body(body)
+
+    def on_deadline(self, now: float) -> float | None:
+        """Looks at what the client owes (`Timed`). Times count from the first look that finds it owing."""
+        if self.transport.is_closing():
+            return None
+        answering = self._answering()
+        if not self._client_owes(answering=answering):
+            self._waits_since = None
+        elif self._waits_since is None:
+            self._waits_since, self._seen = now, 0
+        elif answering and now - self._waits_since >= BODY_TIME:
+            if self._seen < BODY_RATE:
+                self._refuse(RequestTimeout("The request's body did not arrive in time."))
+                return None
+            self._waits_since, self._seen = now, 0
+        elif not answering and now - self._waits_since >= HEAD_TIME:
+            self._refuse(RequestTimeout("The request's head did not arrive in time."))
+            return None
+        return now + LOOK_EVERY
+
+    def _answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # its own annotation leaves the None out
+        return cycle is not None and not cycle.response_complete
+
+    def _client_owes(self, *, answering: bool) -> bool:
+        if answering:
+            return self.cycle.more_body and not self.flow.read_paused
+        return self.timeout_keep_alive_task is None  # else nothing of a request has come, and uvicorn counts itself
+
+    def send_400_response(self, msg: str) -> None:
+        """What cannot be read is not HTTP (uvicorn's own answer is plain text)."""
+        del msg
+        self._refuse(InvalidRequest(NOT_HTTP, code="invalid_http"))
+
+    def _refuse(self, error: ApiError) -> None:
+        """Answers, unless an answer has begun already, and closes."""
+        if not (self._answering() and self.cycle.response_started):
+            request_id = self._source.plane.ids()
+            body = replies.error_body(error, Operation.CHAT, request_id)
+            head = [status_line(error.status), replies.refusal(error, request_id, b"")]
+            head += [b"%s: %s\r\n" % header for header in self.server_state.default_headers]
+            head.append(b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body))
+            self.transport.write(b"".join(head) + body)
+        self.transport.close()
