@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import quote
 
 from engines.profile import Operation
 from gateway.errors import ApiError
@@ -21,8 +22,9 @@ STREAM_LINES: Final = b"cache-control: no-cache\r\nx-accel-buffering: no\r\n"
 REQUEST_ID: Final = b"request-id: %s\r\n"
 """Where Anthropic's SDKs look for the id."""
 
-_NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9_.-]")
-_NOT_IN_A_NAME: Final = re.compile(r"[^!-~]")
+_HALF_AN_ESCAPE: Final = re.compile(r"%.?\Z")
+_VISIBLE: Final = "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"
+"""What may stand in a model's name as it is, beside letters, digits and `_.-~`."""
 _NAME_LIMIT: Final = 64
 _NAMES_LIMIT: Final = 32
 
@@ -58,17 +60,25 @@ def told(dropped: Sequence[str], translated: Sequence[str]) -> bytes:
 
 
 def _listed(names: Sequence[str]) -> bytes:
-    """The names as a header value. They are a client's, so they may hold line ends, or fill megabytes."""
-    shown = [_NOT_PLAIN.sub("?", name[:_NAME_LIMIT]) for name in names[:_NAMES_LIMIT]]
+    """The names as a header value, odd characters as in URLs (`%C3%A9`), so that a client can have its names back.
+
+    They are a client's: they may hold line ends, or fill megabytes.
+    """
+    shown = [_escaped(name) for name in names[:_NAMES_LIMIT] if name]
     if len(names) > _NAMES_LIMIT:
         shown.append("...")
     return ", ".join(shown).encode()
 
 
+def _escaped(name: str) -> str:
+    """A name in at most `_NAME_LIMIT` characters that end no line and no item."""
+    return _HALF_AN_ESCAPE.sub("", quote(name[:_NAME_LIMIT], safe="", errors="replace")[:_NAME_LIMIT])
+
+
 def fallback_lines(model: str, cause: str) -> bytes:
     """Which other model answered, and why."""
     return b"x-turnout-fallback: %s\r\nx-turnout-fallback-reason: %s\r\n" % (
-        _NOT_IN_A_NAME.sub("?", model).encode(),
+        quote(model, safe=_VISIBLE, errors="replace").encode(),
         cause.encode(),
     )
 
