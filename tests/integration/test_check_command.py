@@ -70,8 +70,10 @@ def test_every_problem_is_shown_with_a_pointer_and_exit_code_2(file: Path) -> No
         'turnout.yaml:2:9: server.port: expected a whole number, not "80x" (for example port: 8080)',
         "     2 |   port: 80x",
         "       |         ^",
-        "turnout.yaml:4:70: engines.qwen.parser: expected none, or a name that an engine has for it, "
-        'not "hermez" (did you mean hermes, cohere)',
+        (
+            "turnout.yaml:4:70: engines.qwen.parser: expected none, or a name that an engine has for it, "
+            'not "hermez" (did you mean hermes, cohere)'
+        ),
         "     4 |   qwen: {kind: vllm, urls: [http://h:1], api_key: *********, parser: hermez}",
         "       |                                                                      ^",
         'turnout.yaml:6:18: models.chat.engine: no engine has this name: "qwn" (did you mean "qwen"?)',
