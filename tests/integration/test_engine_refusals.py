@@ -95,6 +95,15 @@ async def test_no_messages_at_all(kind: EngineKind, gateway: Gateway, stack: con
     assert "'messages'" in answer.error["message"]
 
 
+async def test_a_stop_that_is_none_on_vllm(gateway: Gateway, stack: contextlib.AsyncExitStack) -> None:
+    """Neither text nor a list: refused by the engine in the name of the parameter."""
+    serving = await two_replicas(EngineKind.VLLM, gateway, stack)
+    async with await serving.connect() as client:
+        await client.post(CHAT, {"model": "m", "messages": [ASK], "stop": 5})
+        answer = await client.answer()
+    assert (answer.status, answer.error["param"]) == (400, "stop")
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_tritons_500s_about_earlier_calls_are_not_sent_for(
     streamed: bool, gateway: Gateway, stack: contextlib.AsyncExitStack

@@ -144,6 +144,9 @@ def _tool_choice(body: Body) -> None:
 
 def _stop(body: Body) -> Iterator[Issue]:
     stop = body.get("stop")
+    if not isinstance(stop, str | list | None):
+        yield Issue("string_type", ("body", "stop"), "Input should be a valid string", stop)
+        yield Issue("list_type", ("body", "stop"), "Input should be a valid list", stop)
     if isinstance(stop, list) and len(stop) > 4:
         yield Issue("string_type", ("body", "stop"), "Input should be a valid string", stop)
         message = f"List should have at most 4 items after validation, not {len(stop)}"
