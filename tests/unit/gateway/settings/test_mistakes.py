@@ -170,8 +170,7 @@ def test_an_engine_has_a_name_that_fits_into_a_header(wrong: Wrong) -> None:
         ),
         (
             "{engine: qwen, policy: fastest}",
-            "3:29: models.m.policy: expected one of "
-            "round_robin, weighted, least_requests, power_of_two, prefix_affinity",
+            "3:29: models.m.policy: expected one of round_robin, weighted, least_requests, power_of_two, prefix_affin",
         ),
         (
             "{engine: qwen, task: embeddings}",

@@ -1,15 +1,18 @@
 """Random calls, texts and cuts."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from hypothesis import strategies as st
 
 from gateway.wire.toolcalls import Parsed, format_named, parse
 
 from .renderers import FAMILIES
+
+SURROGATES: Sequence[Literal["Cs"]] = ("Cs",)
+"""What cannot be written as UTF-8."""
 
 _PROPERTIES: dict[str, Any] = {
     "s": {"type": "string"},
@@ -71,7 +74,7 @@ def _strings(name: str) -> st.SearchStrategy[str]:
         "a, b; c}]",
         "<|im_end|>",
     ]
-    free = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+    free = st.text(st.characters(exclude_categories=SURROGATES), max_size=12)
     own = [*markers(name), "]<]minimax[>["]
 
     def carried(text: str) -> bool:

@@ -88,7 +88,7 @@ def test_odd_histories_do_not_crash() -> None:
 
 def test_a_mistral_id_that_collides_gets_another() -> None:
     """Two calls with one good id in different turns."""
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "assistant", "tool_calls": [call("abcdefghi", "f")]},
         {"role": "tool", "tool_call_id": "abcdefghi", "content": "1"},
         {"role": "assistant", "tool_calls": [call("abcdefghi", "f")]},

@@ -262,7 +262,7 @@ def test_reasoning_goes_into_the_configured_fields() -> None:
     """Both names by default of the gateway; never in content."""
     for given_ in ("reasoning", "reasoning_content"):
         for field in ("reasoning", "reasoning_content"):
-            [made] = Normaliser(reasoning=field).feed(delta(**{given_: "hm"}))  # type: ignore[arg-type]
+            [made] = Normaliser(reasoning=field).feed(delta(**{given_: "hm"}))
             assert made["delta"] == {field: "hm"}
         [both] = Normaliser(reasoning="both").feed(delta(**{given_: "hm"}))
         assert both["delta"] == {"reasoning": "hm", "reasoning_content": "hm"}
