@@ -2,10 +2,11 @@
 
 import difflib
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -21,6 +22,7 @@ class Command:
     function: str
 
 
+_GROUPS: Final = ("engines", "tools")
 COMMANDS: Final = tuple(
     Command(name, f"gateway.cli.{name}", name)
     for name in (
@@ -30,7 +32,7 @@ COMMANDS: Final = tuple(
         "simulate",
         "version",
     )
-) + tuple(Command(name, f"gateway.cli.{name}", "app") for name in ("engines", "tools"))
+) + tuple(Command(name, f"gateway.cli.{name}", "app") for name in _GROUPS)
 _ROWS: Final = {row.name: row for row in COMMANDS}
 
 
@@ -74,8 +76,30 @@ class LazyGroup(TyperGroup):
         return name, self.get_command(ctx, name), rest
 
 
-def _about() -> None:
+class SparedPipe(io.FileIO):
+    """A standard output whose reader may leave (`turnout check | head`) without changing what the exit code says."""
+
+    def write(self, data: bytes | memoryview, /) -> int:  # type: ignore[override]  # what buffered writers give
+        """Writes, or pretends to once nobody reads."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes
+
+
+def _spared(stream: TextIO) -> TextIO:
+    raw = SparedPipe(stream.fileno(), "wb", closefd=False)
+    buffered = io.BufferedWriter(raw)  # type: ignore[type-var]  # it is a FileIO, which fits
+    return io.TextIOWrapper(buffered, stream.encoding, stream.errors, line_buffering=bool(stream.line_buffering))
+
+
+def _about(
+    version: Annotated[  # noqa: FBT002 - an option
+        bool, typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
     """One OpenAI endpoint in front of vLLM, TensorRT-LLM and Triton."""
+    del version  # `main` makes the command of it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,7 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     A subcommand reports a failure by raising `typer.TyperException` (one line, exit code 1), or by printing and raising
     `typer.Exit`.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        sys.stdout, sys.stderr = _spared(sys.stdout), _spared(sys.stderr)
+    given = _meant(list(sys.argv[1:] if arguments is None else arguments))
     app = typer.Typer(
         cls=LazyGroup,
         add_completion=False,
@@ -93,16 +119,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     app.callback()(_about)
     try:
-        result = get_command(app).main(given or ["--help"], prog_name="turnout", standalone_mode=False)
+        result = get_command(app).main(given, prog_name="turnout", standalone_mode=False)
     except typer.TyperException as error:
         _complain(error)
         return error.exit_code
     except typer.Abort:
         return 130
     except OSError as error:
-        typer.echo(f"turnout: {error.strerror or error}", err=True)
+        about = f"{error.filename}: " if error.filename is not None else ""
+        typer.echo(f"turnout: {about}{error.strerror or error}", err=True)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _meant(given: list[str]) -> list[str]:
+    """The arguments, completed where they leave no doubt: help for nothing, or for a group of commands alone."""
+    if not given:
+        return ["--help"]
+    if given[0] in {"--version", "-V"}:
+        return ["version", *given[1:]]
+    if len(given) == 1 and given[0] in _GROUPS:
+        return [*given, "--help"]
+    return given
 
 
 def _complain(error: typer.TyperException) -> None:

@@ -60,7 +60,7 @@ def parse(
         )
     except UnknownFormatError as error:
         raise typer.BadParameter(str(error)) from error
-    text = sys.stdin.read()
+    text = _given()
     if stream:
         _show_stream(parser, text, piece, finish_reason)
         return
@@ -96,7 +96,7 @@ def table(
         typer.echo(format_table(), nl=False)
         return
     try:
-        write.write_text(updated(write.read_text(encoding="utf-8")), encoding="utf-8")
+        write.write_text(updated(_text(write)), encoding="utf-8")
     except ValueError as error:
         raise typer.TyperException(f"{write}: {error}") from error
 
@@ -105,7 +105,7 @@ def _tools(path: Path | None) -> list[Any] | None:
     if path is None:
         return None
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(_text(path))
     except ValueError as error:
         raise typer.BadParameter(f"{path} is not JSON: {error}") from error
     found = value.get("tools") if isinstance(value, dict) else value
@@ -114,15 +114,33 @@ def _tools(path: Path | None) -> list[Any] | None:
     return found
 
 
+def _text(path: Path) -> str:
+    """A file's text. Raises typer.TyperException."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise typer.TyperException(f"{path}: {error.strerror or 'cannot be read'}") from error
+    except ValueError as error:
+        raise typer.TyperException(f"{path}: is not UTF-8 text") from error
+
+
+def _given() -> str:
+    """What standard input says. Raises typer.TyperException."""
+    try:
+        text = sys.stdin.read()
+        text.encode()
+    except UnicodeError as error:
+        raise typer.TyperException("standard input: is not UTF-8 text") from error
+    return text
+
+
 def _found(file: str) -> Finding:
     path = Path(file)
     if file != "-" and path.is_dir():
-        there = {
-            name: (path / name).read_text(encoding="utf-8") for name in _TOKENIZER_FILES if (path / name).is_file()
-        }
+        there = {name: _text(path / name) for name in _TOKENIZER_FILES if (path / name).is_file()}
         found = from_template(template_in(there))
         return found if found.format else from_name(path.resolve().name)
-    text = sys.stdin.read() if file == "-" else path.read_text(encoding="utf-8")
+    text = _given() if file == "-" else _text(path)
     if path.name in _TOKENIZER_FILES and path.suffix == ".json":
         return from_template(template_in({path.name: text}))
     if "{%" in text or "{{" in text:

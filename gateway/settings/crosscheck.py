@@ -72,6 +72,14 @@ def _engine(name: str, engine: Mapping[str, object]) -> Iterator[Finding]:
     if not _ENGINE_NAME.fullmatch(name):
         message = "an engine's name has letters, digits, dots, dashes and underscores, 64 at most"
         yield Finding(("engines", name), message, at_key=True)
+    kind = engine.get("kind")
+    if kind in ("vllm", "trtllm") and _is_true(engine.get("embeddings")):
+        here: Path = ("engines", name, "embeddings")
+        if kind == "vllm":
+            message = "is for triton engines; every vllm engine may serve embeddings"
+            yield Finding(here, message, "leave it out")
+        else:
+            yield Finding(here, "trtllm-serve has no embeddings", "leave it out, and use a vllm engine for them")
     seen: dict[str, int] = {}
     for index, url in enumerate(_items(engine.get("urls"))):
         if not isinstance(url, str):

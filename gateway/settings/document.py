@@ -199,7 +199,7 @@ class _Reader:
         try:
             return expand(value, self._environ)
         except MissingVariableError as error:
-            return self._lose(Finding(path, str(error), "set it, or give a default: ${NAME:-default}"), node)
+            return self._lose(Finding(path, str(error), error.fix), node)
 
     def _lose(self, finding: Finding, node: Node) -> str:
         self._document.lost.add(finding.path)

@@ -41,7 +41,7 @@ def explain(error: ErrorDetails) -> Finding:
         if "such as" in message or not message.startswith("expected"):
             example = None
         return Finding(path, message, reason.fix or example, value_as=NOT)
-    return Finding(path, error["msg"], example)
+    return Finding(path, str(reason) if isinstance(reason, ValueError) else error["msg"], example)
 
 
 def unknown_key(path: Path) -> tuple[str, str | None]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-_REFERENCE: Final = re.compile(r"\$\$\{|\$\{([^}]*)\}")
+_REFERENCE: Final = re.compile(r"\$\$\{|\$\{(?:([^}]*)\})?")
 _INSIDE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _SECRET_KEYS: Final = ("api_key", "apikey", "token")
 _SECRET_NAME: Final = re.compile(r"(?:key|token|secret|password|passwd|credentials?|authorization|bearer)$")
@@ -17,6 +17,10 @@ _URL_CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 class MissingVariableError(ValueError):
     """A `${VAR}` without a default whose variable is not set, or a reference that is not well formed."""
+
+    def __init__(self, message: str, fix: str = "set it, or give a default: ${NAME:-default}") -> None:
+        super().__init__(message)
+        self.fix = fix
 
 
 def expand(text: str, environ: Mapping[str, str]) -> str:
@@ -29,11 +33,15 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
     """
 
     def value(match: re.Match[str]) -> str:
-        if match[1] is None:
+        if match[0] == "$${":
             return "${"
-        inside = _INSIDE.fullmatch(match[1])
-        if inside is None:
-            raise MissingVariableError("expected ${NAME} or ${NAME:-default}; write $${ for a literal ${")
+        inside = _INSIDE.fullmatch(match[1] or "")
+        if inside is None or "${" in match[1]:
+            what = "a reference inside another" if "${" in (match[1] or "") else "not a reference"
+            what = "a reference without its }" if match[1] is None else what
+            raise MissingVariableError(
+                f"{what}: expected ${{NAME}} or ${{NAME:-default}}", "write $${ for a literal ${"
+            )
         name, default = inside[1], inside[2]
         if default is not None:
             return environ.get(name) or default

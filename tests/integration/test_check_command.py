@@ -168,3 +168,53 @@ def test_colours_are_for_terminals_that_want_them(more: dict[str, str], coloured
     assert done.returncode == 2
     assert "3 problems" in shown
     assert ("31m" in shown) is coloured
+
+
+@pytest.mark.parametrize(("text", "code"), [(GOOD, 0), (BAD, 2)])
+def test_a_reader_that_leaves_does_not_change_the_exit_code(file: Path, text: str, code: int) -> None:
+    """As in `turnout check FILE 2>&1 | head -1`."""
+    file.write_text(text)
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "gateway", "check", str(file)]
+    done = subprocess.run(
+        command, cwd=file.parent, env=environment(), stdout=writing, stderr=writing, timeout=60, check=False
+    )
+    os.close(writing)
+
+    assert done.returncode == code
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_an_option_too(tmp_path: Path, option: str) -> None:
+    done = turnout(option, folder=tmp_path)
+
+    assert (done.returncode, done.stdout) == (0, turnout("version", folder=tmp_path).stdout)
+
+
+@pytest.mark.parametrize("group", ["engines", "tools"])
+def test_a_group_of_commands_alone_shows_its_help(tmp_path: Path, group: str) -> None:
+    done = turnout(group, folder=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == turnout(group, "--help", folder=tmp_path).stdout
+    assert "\n\nCommands:\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("tools", "detect", "binary"), "turnout: binary: is not UTF-8 text\n"),
+        (("tools", "detect", "folder"), "turnout: folder/tokenizer_config.json: is not UTF-8 text\n"),
+        (("tools", "detect", "away"), "turnout: away: No such file or directory\n"),
+        (("tools", "parse", "-f", "hermes", "--tools", "away"), "turnout: away: No such file or directory\n"),
+        (("tools", "table", "--write", "binary"), "turnout: binary: is not UTF-8 text\n"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_in_one_line(tmp_path: Path, arguments: tuple[str, ...], line: str) -> None:
+    (tmp_path / "binary").write_bytes(b"\x7fELF\xd0")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "tokenizer_config.json").write_bytes(b"\xff\xfe")
+    done = turnout(*arguments, folder=tmp_path)
+
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", line)

@@ -108,6 +108,22 @@ def test_a_wrong_key_or_value_is_pointed_at(line: str, problem: str, wrong: Wron
         ),
         ("{kind: vllm, urls: ['${NO_URL}']}", "2:26: engines.q.urls[0]: environment variable NO_URL is not set"),
         (
+            "{kind: vllm, urls: [http://h:1], embeddings: true}",
+            "2:51: engines.q.embeddings: is for triton engines; every vllm engine may serve embeddings (leave it out)",
+        ),
+        (
+            "{kind: trtllm, urls: [http://h:1], embeddings: true}",
+            "2:53: engines.q.embeddings: trtllm-serve has no embeddings (leave it out, and use a vllm engine for them)",
+        ),
+        (
+            '{kind: vllm, urls: [http://h:1], api_key: "${BAD"}',
+            "2:48: engines.q.api_key: a reference without its }: expected ${NAME} or ${NAME:-default} (write $${",
+        ),
+        (
+            "{kind: vllm, urls: [http://h:1], api_key: 'file:here'}",
+            "2:48: engines.q.api_key: a secret file needs an absolute path",
+        ),
+        (
             "{kind: vllm, urls: [http://h:1], api_key: 'file:/away/key'}",
             "2:48: engines.q.api_key: cannot read the secret file /away/key: No such file or directory",
         ),
