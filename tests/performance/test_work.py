@@ -56,7 +56,10 @@ def test_a_thousand_models_cost_a_request_nothing() -> None:
 
 
 def test_a_large_body_is_not_walked_through_in_python() -> None:
-    assert counted(size=200_000) == counted()
+    large, small = counted(size=200_000), counted()
+
+    assert large[:2] == small[:2]
+    assert large[2] <= small[2] + 10  # it leaves in a second write
 
 
 def test_two_hundred_endpoints_cost_no_more_than_twenty() -> None:

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.performance.scenarios import Scenario, Step
 
 OWN: Final = str(Path(__file__).parent)
-WARM_UP: Final = 70
+WARM_UP: Final = 450
 STEPS: Final = 40
 """Steps that are counted; what happens only now and then, such as the growth of a table, is shared among them."""
 
