@@ -201,7 +201,7 @@ class Attempt(msgspec.Struct, eq=False):
             return None
         asked, tooled, stage = self._call.members, self.outgoing.tooled, None
         if tooled is not None:
-            stage = self.destination.tooling.stage(tooled, asked, expected_choices(self._call))
+            stage = self.destination.tooling.stage(tooled, asked, expected_choices(self._call), self._own_id.decode())
         return shape.chain(asked, self.outgoing.prepared.members or asked, stage)
 
     def _pass_on(self, relay: StreamRelay | NamedStream, data: bytes, *, complete: bool) -> None:

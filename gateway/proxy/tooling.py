@@ -109,13 +109,13 @@ class Tooling:
             translated=(*words, *tooled.translated),
         )
 
-    def stage(self, tooled: Tooled, members: Members, choices: int) -> Stage | None:
-        """The stage that reads the answer; None if there is nothing to read in it."""
+    def stage(self, tooled: Tooled, members: Members, choices: int, seed: str) -> Stage | None:
+        """The stage that reads the answer; None if there is nothing to read in it. ``seed``: the answer's own id."""
         rule = self.rule
         if rule.opened and _thinking_is_off(members):
             rule = replace(rule, opened=False)
         if tooled.reading is not None:
-            return tooled.reading.stage(rule, choices, self._leaked)
+            return tooled.reading.stage(rule, choices, self._leaked, seed)
         return None if rule.format == "off" else Thinking(rule, self.facts.wire, choices)
 
     def learns(self, status: int, refusal: bytes) -> bool:

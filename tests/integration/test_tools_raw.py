@@ -134,6 +134,15 @@ async def test_an_agent_of_two_turns(served: Json, engine: ScriptedEngine, kind:
             assert all(len(one) == 9 and one.isalnum() for one in ids)
 
 
+async def test_the_same_answer_again_has_other_ids(served: Json, engine: ScriptedEngine, kind: EngineKind) -> None:
+    """A conversation may hold the same call twice; results are told apart by the ids."""
+    text = FAMILIES["hermes"].render([PARIS, PARIS])
+    sdk, _ = await served(engine, kind, text, parser="none", model={"tools": {"format": "hermes"}})
+    ids = [one for read in READERS.values() for _ in range(2) for one in (await read(sdk)).ids]
+
+    assert len(set(ids)) == len(ids) == 4 * len(READERS)
+
+
 async def test_what_the_engine_is_asked(served: Json, engine: ScriptedEngine, kind: EngineKind) -> None:
     sdk, raw = await served(engine, kind, "Hi.", parser="none", model={"tools": {"format": "hermes"}})
     await whole(sdk)

@@ -54,28 +54,31 @@ class Reading:
     watch: bool = False
     calls: bool = True
 
-    def stage(self, rule: ReasoningRule, choices: int, on_leak: OnLeak) -> Stage:
-        """The stage for an answer of so many choices. ``rule``: with `opened` as it is for this request."""
+    def stage(self, rule: ReasoningRule, choices: int, on_leak: OnLeak, seed: str = "") -> Stage:
+        """The stage for an answer of so many choices. ``rule``: with `opened` as it is for this request.
+
+        ``seed``: what makes the ids of this answer's calls unlike those of any other answer.
+        """
         if not self.calls:
             return Thinking(rule, self.known, choices, on_leak if self.watch else None)
-        return Calls(self, rule, on_leak)
+        return Calls(self, rule, on_leak, seed)
 
-    def reader(self, rule: ReasoningRule, on_leak: OnLeak, *, thinks: bool) -> Reads:
+    def reader(self, rule: ReasoningRule, on_leak: OnLeak, seed: str, *, thinks: bool) -> Reads:
         """Who reads the content of one choice. ``thinks``: the engine gives reasoning by itself."""
         opened = rule.opened and not thinks
         wire = _GUIDED if self.union or (self.known is None and self.ask.choice.forced) else self.known
         if self.content is Content.FORMAT and wire is not None:
-            return self._parser(wire, rule, opened=opened)
+            return self._parser(wire, rule, seed, opened=opened)
         thoughts = Thoughts(() if thinks else rule.pairs(self.known), opened=opened)
         if self.content is Content.NOTHING:
             return thoughts
 
         def parser(wire: Format) -> Stream:
-            return self._parser(wire, ReasoningRule(OFF))
+            return self._parser(wire, ReasoningRule(OFF), seed)
 
         return LeakReader(thoughts, self.known, parser, _unheard if self.content is Content.FORMAT else on_leak)
 
-    def _parser(self, wire: Format | str, rule: ReasoningRule, *, opened: bool = False) -> Stream:
+    def _parser(self, wire: Format | str, rule: ReasoningRule, seed: str, *, opened: bool = False) -> Stream:
         ask = self.ask
         return Stream(
             wire,
@@ -84,6 +87,7 @@ class Reading:
             reasoning=rule.format,
             starts_in_reasoning=opened,
             parallel=ask.parallel,
+            id_seed=seed,
         )
 
 
@@ -108,10 +112,11 @@ class Calls(Stage):
     """Calls as OpenAI's clients expect them, whoever found them. One per answer."""
 
     reads_text = True
-    __slots__ = ("_choices", "_legacy", "_on_leak", "_reading", "_rule", "_told")
+    __slots__ = ("_choices", "_legacy", "_on_leak", "_reading", "_rule", "_seed", "_told")
 
-    def __init__(self, reading: Reading, rule: ReasoningRule, on_leak: OnLeak) -> None:
+    def __init__(self, reading: Reading, rule: ReasoningRule, on_leak: OnLeak, seed: str = "") -> None:
         self._reading = reading
+        self._seed = seed
         self._rule = rule
         self._on_leak = on_leak
         self._told = False
@@ -158,7 +163,7 @@ class Calls(Stage):
         if state is None:
             if not speaks(choice, delta):
                 return [choice]
-            state = self._choices[index] = self._begin(delta)
+            state = self._choices[index] = self._begin(delta, index)
         if state.sniffer is not None and isinstance(text := delta.get("content"), str):
             self._sniff(state.sniffer, text)
         found: Sequence[Mapping[str, Any]] = state.normaliser.feed(choice)
@@ -166,19 +171,20 @@ class Calls(Stage):
             found = [self._legacy.delta(one) for one in found]
         return found
 
-    def _begin(self, delta: Mapping[str, Any]) -> _Choice:
+    def _begin(self, delta: Mapping[str, Any], index: int) -> _Choice:
         reading = self._reading
         normaliser = Normaliser(
             quirks=reading.quirks,
             tool_choice=reading.ask.choice,
             parallel=reading.ask.parallel,
             reasoning=self._rule.field.value,
-            content=self._reader(delta),
+            content=self._reader(delta, index),
+            id_seed=f"{self._seed}/{index}",
         )
         return _Choice(normaliser, Sniffer() if reading.watch else None)
 
-    def _reader(self, says: Mapping[str, Any]) -> Reads:
-        return self._reading.reader(self._rule, self._leaked, thinks=thinks(says))
+    def _reader(self, says: Mapping[str, Any], index: int) -> Reads:
+        return self._reading.reader(self._rule, self._leaked, f"{self._seed}/{index}", thinks=thinks(says))
 
     def _read(self, choice: dict[str, Any]) -> Mapping[str, Any]:
         message = choice.get("message")
@@ -194,7 +200,8 @@ class Calls(Stage):
             tool_choice=self._reading.ask.choice,
             parallel=self._reading.ask.parallel,
             reasoning=self._rule.field.value,
-            content=self._reader(message),
+            content=self._reader(message, number_of(choice)),
+            id_seed=f"{self._seed}/{number_of(choice)}",
         )
         return new if self._legacy is None else self._legacy.message(new)
 
