@@ -46,6 +46,7 @@ def build_api(
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
+        strict_content_type=False,  # none is fine; another one is not taken for JSON
     )
     errors.install(app)
     for part in (models, ops, status, admin):

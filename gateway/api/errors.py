@@ -1,6 +1,7 @@
 """Every error of the control plane in the one shape that clients know from the data plane (CONTRACT §4)."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -53,12 +54,27 @@ async def _api_error(_request: Request, raised: Exception) -> Response:
 async def _invalid(_request: Request, raised: Exception) -> Response:
     where, what = None, "The request is not valid."
     if isinstance(raised, RequestValidationError) and raised.errors():
-        first = raised.errors()[0]
-        where = ".".join(map(str, first["loc"][1:])) or None
-        what = f"{where}: {first['msg']}" if where else str(first["msg"])
-    error = InvalidRequest(what, param=where)
-    error.status = 422
-    return error_response(error)
+        where, what = _first_fault(raised.errors()[0])
+    return error_response(InvalidRequest(what, param=where))
+
+
+def _first_fault(fault: Mapping[str, Any]) -> tuple[str | None, str]:
+    """The parameter and the sentence for one of pydantic's errors."""
+    where = ".".join(map(str, fault["loc"][1:])) or None
+    match fault["type"]:
+        case "json_invalid":
+            return None, f"The request body is not valid JSON: {fault['ctx']['error']}."
+        case "model_attributes_type" | "dict_type" if where is None:
+            return None, "The request body must be a JSON object."
+        case "missing" if where is None:
+            return None, "The request has no body; a JSON object is expected."
+        case "missing":
+            return where, f"'{where}' is required."
+        case "extra_forbidden":
+            return where, f"'{where}' is not known here."
+        case _:
+            reason = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+            return where, f"'{where}' {reason}." if where else f"The request body {reason}."
 
 
 async def _unexpected(_request: Request, _raised: Exception) -> Response:

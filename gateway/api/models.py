@@ -46,6 +46,7 @@ def router(view: View) -> APIRouter:
         return _entry(asked)
 
     routes.add_api_route("/v1/models", list_models, methods=["GET"], operation_id="list_models")
+    routes.add_api_route("/v1/models/", list_models, methods=["GET", "HEAD"], include_in_schema=False)
     routes.add_api_route("/v1/models/{model:path}", get_model, methods=["GET"], operation_id="get_model")
     routes.add_api_route("/v1/models", list_models, methods=["HEAD"], include_in_schema=False)
     return routes

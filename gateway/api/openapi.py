@@ -210,6 +210,14 @@ ERRORS: Final[Mapping[int, str]] = {
     504: "The engine took too long.",
 }
 
+CONTROL_ERRORS: Final[Mapping[int, str]] = {
+    400: "The request must be changed.",
+    401: "The admin token is missing or wrong.",
+    403: "Without an admin token, only this machine gets in.",
+    404: "There is no such model, engine or endpoint.",
+    503: "Not every serving process has answered.",
+}
+
 ANSWER_HEADERS: Final[Mapping[str, str]] = {
     "x-request-id": "The client's id if it is clean, else one of the gateway's.",
     "openai-processing-ms": "Milliseconds until the head of the answer.",
@@ -258,7 +266,29 @@ def document(app: FastAPI) -> dict[str, Any]:
     found: dict[str, Any] = get_openapi(
         title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes
     )
+    for path, methods in found["paths"].items():
+        for described in methods.values():
+            _describe_errors(path, described)
     for path, operation in FORWARDED.items():
         found["paths"][path] = forwarded_path(operation)
-    found.setdefault("components", {}).setdefault("schemas", {}).update(SCHEMAS | SCHEMAS_OF_OTHER_PATHS)
+    schemas = found.setdefault("components", {}).setdefault("schemas", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    schemas.update(SCHEMAS | SCHEMAS_OF_OTHER_PATHS)
     return found
+
+
+def _describe_errors(path: str, described: dict[str, Any]) -> None:
+    """Puts the errors that a path of the control plane gives in place of FastAPI's usual 422, which none gives."""
+    responses = described["responses"]
+    responses.pop("422", None)
+    given = {
+        400: "requestBody" in described,
+        401: path.startswith("/admin/"),
+        403: path.startswith("/admin/"),
+        404: "{" in path,
+        503: path.startswith("/admin/engines"),
+    }
+    for status in (status for status, may_be in given.items() if may_be):
+        content = {"application/json": {"schema": _reference("Error")}}
+        responses[str(status)] = {"description": CONTROL_ERRORS[status], "content": content}

@@ -17,16 +17,16 @@ class Inbound:
     """What a request's head says that an exchange must know. Never changed once it is made: requests may share it.
 
     ``request_id`` is the client's, already found clean, or None. ``forward`` holds header lines for the engine.
-    ``echo`` holds header lines that every answer to this request carries (CORS). ``compressed``: the body is not the
-    JSON itself. ``bounds`` are the client's own limits, ``sessions`` the headers that keep requests together,
-    ``priority`` its rank in a queue.
+    ``echo`` holds header lines that every answer to this request carries (CORS). ``objection``: why the body is not
+    read, as a message and a code. ``bounds`` are the client's own limits, ``sessions`` the headers that keep requests
+    together, ``priority`` its rank in a queue.
     """
 
     operation: Operation
     request_id: bytes | None = None
     forward: bytes = b""
     echo: bytes = b""
-    compressed: bool = False
+    objection: tuple[str, str] | None = None
     bounds: Bounds | None = None
     sessions: Mapping[bytes, bytes] | None = None
     priority: float = 0.0

@@ -51,10 +51,9 @@ class Exchange(Seeker):
     def begin(self) -> None:
         """Starts to serve; every error ends up as an answer."""
         try:
-            if self._inbound.compressed:  # nothing on the way could read the model's name
-                raise InvalidRequest(
-                    "Compressed request bodies are not taken; send plain JSON.", code="invalid_encoding"
-                )
+            if self._inbound.objection is not None:
+                message, code = self._inbound.objection
+                raise InvalidRequest(message, code=code)
             self._call = call = parse_call(self._inbound.operation, self._body)
             asked = self._plane.asked.get(call.model)
             if asked is None:

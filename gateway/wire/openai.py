@@ -3,6 +3,7 @@
 The body is taken apart into raw members: what no rule changes goes on to the engine byte for byte.
 """
 
+import re
 from typing import Final
 
 import msgspec
@@ -17,6 +18,10 @@ _TRUE = b"true"
 _BOOLEANS = (_TRUE, b"false", b"null")
 _ABSENT = (None, b"null")
 _COUNT_DIGITS = 9
+_LONE_SURROGATE = re.compile(
+    rb"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})(?<!\\)(?:\\\\)*(\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -67,7 +72,10 @@ def expected_choices(call: Call) -> int:
     count = _count(call.members.get("n"))
     prompt = call.members.get("prompt")
     if call.operation is Operation.COMPLETIONS and prompt is not None:
-        prompts = msgspec.json.decode(prompt)
+        try:
+            prompts = msgspec.json.decode(prompt)
+        except msgspec.DecodeError:  # text that is not UTF-8: the engine's to refuse
+            return count
         if not isinstance(prompts, list):
             return count
         if prompts and not isinstance(prompts[0], int):
@@ -99,7 +107,8 @@ def _bad_model(raw: msgspec.Raw | None) -> InvalidRequest:
             param="model",
             code="missing_required_parameter",
         )
-    return InvalidRequest("'model' must be a string.", param="model", code="invalid_type")
+    what = "UTF-8 text" if bytes(raw).startswith(b'"') else "a string"
+    return InvalidRequest(f"'model' must be {what}.", param="model", code="invalid_type")
 
 
 def _unreadable(body: bytes, error: Exception) -> InvalidRequest:
@@ -111,5 +120,18 @@ def _unreadable(body: bytes, error: Exception) -> InvalidRequest:
         )
     if isinstance(error, msgspec.ValidationError):
         return InvalidRequest("The request body must be a JSON object.", code="invalid_json")
-    reason = str(error) or "it is nested too deeply"
-    return InvalidRequest(f"The request body is not valid JSON: {reason}.", code="invalid_json")
+    return InvalidRequest(f"The request body is not valid JSON: {_reason(body, error)}.", code="invalid_json")
+
+
+def _reason(body: bytes, error: Exception) -> str:
+    """What is wrong, where the decoder's own words would mislead."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    lone = _LONE_SURROGATE.search(body)
+    if lone is not None:
+        return f"the escape {(lone[1] or lone[2]).decode()} is half of a UTF-16 pair, and no character"
+    try:
+        body.decode()
+    except UnicodeDecodeError as found:
+        return f"it is not UTF-8 text (byte {found.start})"
+    return str(error).removeprefix("JSON is malformed: ")

@@ -131,8 +131,8 @@ async def test_what_is_drained_stays_so_when_the_configuration_changes(
     [
         ("/admin/engines/nope/drain", None, 404),
         ("/admin/engines/e/drain", {"url": "http://127.0.0.1:1"}, 404),
-        ("/admin/engines/e/drain", {"urls": "x"}, 422),
-        ("/admin/engines/e/drain", [], 422),
+        ("/admin/engines/e/drain", {"urls": "x"}, 400),
+        ("/admin/engines/e/drain", [], 400),
     ],
 )
 async def test_what_is_not_there_cannot_be_drained(
@@ -185,3 +185,39 @@ async def test_without_a_token_this_machine_gets_in(gateway: Gateway, engine: Sc
     serving = await gateway(one_engine(engine), whole=True)
 
     assert (await call(serving, "GET", "/admin/engines", host=host)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("engines/e/drain", b'{"urls": "x"}', "'urls' is not known here."),
+        ("engines/e/drain", b'{"url": 5}', "'url' should be a valid string."),
+        ("engines/e/drain", b"[]", "The request body must be a JSON object."),
+        ("engines/e/drain", b"{", "The request body is not valid JSON: "),
+        ("tools/parse", b"", "The request has no body; a JSON object is expected."),
+        ("tools/parse", b'{"text": "x"}', "'format' is required."),
+    ],
+)
+async def test_a_body_that_does_not_fit_is_refused_in_words(
+    gateway: Gateway, engine: ScriptedEngine, path: str, body: bytes, message: str
+) -> None:
+    """Whether or not its type is given."""
+    serving = await gateway(one_engine(engine), whole=True)
+    for line in ("content-type: application/json\r\n", ""):
+        async with await serving.connect() as client:
+            head = f"POST /admin/{path} HTTP/1.1\r\nhost: localhost\r\n{line}content-length: {len(body)}\r\n\r\n"
+            await client.send(head.encode() + body)
+            answer = await client.answer()
+        assert (answer.status, answer.error["type"]) == (400, "invalid_request_error")
+        assert str(answer.error["message"]).startswith(message)
+
+
+async def test_a_body_without_a_type_is_taken_for_json(gateway: Gateway, engine: ScriptedEngine) -> None:
+    serving = await gateway(one_engine(engine), whole=True)
+    body = f'{{"url": "{engine.url}"}}'
+    async with await serving.connect() as client:
+        line = f"POST /admin/engines/e/drain HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n"
+        await client.send(line.encode() + body.encode())
+        answer = await client.answer()
+
+    assert answer.json["endpoints"][0]["state"] == "draining"

@@ -139,6 +139,40 @@ async def test_a_compressed_body_is_refused_in_words(client: Client, engine: Scr
     assert engine.requests == []
 
 
+@pytest.mark.parametrize(
+    ("headers", "taken"),
+    [
+        ([], True),
+        ([("content-type", "application/json")], True),
+        ([("content-type", "Application/JSON; charset=utf-8")], True),
+        ([("content-type", "application/vnd.x+json")], True),
+        ([("content-type", "text/plain")], False),
+        ([("content-type", "application/x-www-form-urlencoded")], False),
+        ([("content-type", "text/plain"), ("origin", "https://good.example")], False),
+        ([("content-type", "application/json"), ("origin", "https://evil.example")], True),
+        ([("origin", "https://evil.example")], False),
+        ([("origin", "https://good.example")], True),
+    ],
+)
+async def test_a_body_says_that_it_is_json(
+    gateway: Gateway, engine: ScriptedEngine, headers: list[tuple[str, str]], taken: bool
+) -> None:
+    """No type may pass; but a page that may not call gets in with nothing that a browser lets it send unasked."""
+    engine.answer(reply(completion()))
+    serving = await gateway(one_engine(engine, server={"cors_origins": ["https://good.example"]}))
+    body = compact(HELLO)
+    lines = [f"POST {CHAT} HTTP/1.1", "host: x", f"content-length: {len(body)}", *map(": ".join, headers), "", ""]
+    async with await serving.connect() as client:
+        for _ in range(2):
+            await client.send("\r\n".join(lines).encode() + body)
+            answer = await client.answer()
+            if taken:
+                assert answer.status == 200
+            else:
+                assert kind_of(answer) == (400, "invalid_request_error", "unsupported_content_type")
+    assert len(engine.requests) == 2 * taken
+
+
 # ---- which paths a model has
 
 

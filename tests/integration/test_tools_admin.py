@@ -88,7 +88,7 @@ async def test_what_cannot_be_parsed_is_refused(gateway: Gateway, engine: Script
         {"text": "x", "format": "hermes", "a": 1},
     ):
         answer = await call(serving, "POST", "/admin/tools/parse", wrong)
-        assert answer.status == 422
+        assert answer.status == 400
         assert answer.error
 
 

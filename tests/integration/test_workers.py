@@ -472,6 +472,7 @@ async def test_discovered_models_are_known_to_all(tmp_path: Path) -> None:
 async def test_what_holds_per_process_is_said_once(serve: Serve) -> None:
     group = await serve()
     (line,) = group.logged("max_in_flight and the retry budget hold in each process by itself")
+    assert len(group.logged("no key is asked for: whoever reaches the port may call every model")) == 1
 
     assert line["processes"] == 2
 

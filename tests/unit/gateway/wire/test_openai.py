@@ -105,3 +105,37 @@ def test_token_ids_are_numbers_in_lists(value: Json) -> None:
 def test_no_input_is_no_token_ids() -> None:
     assert not is_token_input(None)
     assert not is_token_input(msgspec.Raw(b""))
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"a":"\\ud800"}', "the escape \\ud800 is half of a UTF-16 pair, and no character"),
+        (b'{"a":"x\\\\\\uDBFFy","model":"m"}', "the escape \\uDBFF is half of a UTF-16 pair, and no character"),
+        (b'{"a":"\\ud800\\u0041","model":"m"}', "the escape \\ud800 is half of a UTF-16 pair, and no character"),
+        (b'{"a":"\\udc00","model":"m"}', "the escape \\udc00 is half of a UTF-16 pair, and no character"),
+        (b'{"\\ud800":1}', "the escape \\ud800 is half of a UTF-16 pair, and no character"),
+        (b'{"a":"\\\\ud800"', "Input data was truncated"),
+        (b'{"a":"\\ud83d\\ude00"', "Input data was truncated"),
+        (b'{"a":' + b"[" * 100_000, "it is nested too deeply"),
+        (b'{"a":' * 100_000, "it is nested too deeply"),
+        (b"{\xff}", "it is not UTF-8 text (byte 1)"),
+        (b"hello", "invalid character (byte 0)"),
+    ],
+    ids=range(11),
+)
+def test_what_is_wrong_with_json_is_said(body: bytes, reason: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_call(Operation.CHAT, body)
+
+    assert caught.value.message == f"The request body is not valid JSON: {reason}."
+
+
+def test_a_model_that_is_no_text_is_told_apart_from_one_that_is_no_string() -> None:
+    for body, what in ((b'{"model":"\xff"}', "UTF-8 text"), (b'{"model":5}', "a string")):
+        with pytest.raises(InvalidRequest, match=f"'model' must be {what}"):
+            parse_call(Operation.CHAT, body)
+
+
+def test_prompts_that_are_no_text_are_counted_as_one() -> None:
+    assert expected_choices(parse_call(Operation.COMPLETIONS, b'{"model":"m","prompt":"\xff"}')) == 1
