@@ -212,7 +212,7 @@ def test_embeddings_answer_with_the_alias_that_was_asked_for(client: OpenAI) -> 
 def test_models_and_their_aliases_are_listed(client: OpenAI) -> None:
     names = {model.id for model in client.models.list()}
 
-    assert names == {CHAT_MODEL, "gpt-4o-mini", EMBEDDING_MODEL, "text-embedding-3-small", "unreachable"}
+    assert names == {CHAT_MODEL, "gpt-4o-mini", EMBEDDING_MODEL, "text-embedding-3-small", "unreachable", "ranker"}
     assert client.models.retrieve("gpt-4o-mini").id == "gpt-4o-mini"
 
 
