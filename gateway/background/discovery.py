@@ -15,7 +15,8 @@ from gateway.background.prober import engine_key
 from gateway.balance.endpoint import Endpoint
 from gateway.proxy.links import EngineLink
 from gateway.proxy.plane import Plane
-from gateway.settings.tree import Model, Settings, Target, Task
+from gateway.settings.models import Model, Target, Task
+from gateway.settings.tree import Settings
 
 PATIENCE: Final = 5.0
 """Seconds that the start waits for the engines; those that are later are added when they answer."""

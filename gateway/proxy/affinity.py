@@ -7,7 +7,7 @@ from gateway.balance.policies import POLICIES
 from gateway.balance.policies.policy import Policy
 from gateway.balance.policies.prefix_affinity import LONGEST, PrefixAffinity
 from gateway.proxy.downstream import Inbound
-from gateway.settings.tree import Model as ModelSettings
+from gateway.settings.models import Model as ModelSettings
 from gateway.wire.openai import Call
 
 Key: TypeAlias = Callable[[Call, Inbound], bytes | None]

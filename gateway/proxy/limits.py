@@ -41,7 +41,7 @@ def read_bound(bounds: Bounds | None, name: bytes, value: bytes) -> Bounds | Non
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds; see `gateway.settings.tree.Timeouts`."""
+    """Seconds; see `gateway.settings.engines.Timeouts`."""
 
     first_token: float
     idle: float

@@ -12,8 +12,8 @@ from gateway.balance.engine import Engine, Resilience
 from gateway.balance.health import HealthSettings
 from gateway.proxy.queueing import AdmissionQueue
 from gateway.proxy.upstream import ConnectionPool
-from gateway.settings.tree import Engine as EngineSettings
-from gateway.settings.tree import Timeouts
+from gateway.settings.engines import Engine as EngineSettings
+from gateway.settings.engines import Timeouts
 from gateway.settings.values import MANY_ADDRESSES
 
 

@@ -28,8 +28,9 @@ from gateway.proxy.links import EndpointLink, EngineLink, addresses_of, link_eng
 from gateway.proxy.queueing import AdmissionQueue
 from gateway.proxy.replies import engine_lines
 from gateway.proxy.tooling import Tooling
-from gateway.settings.tree import Model as ModelSettings
-from gateway.settings.tree import Settings, Timeouts
+from gateway.settings.engines import Timeouts
+from gateway.settings.models import Model as ModelSettings
+from gateway.settings.tree import Settings
 from gateway.wire.answer import AnswerNames
 from gateway.wire.shape import Extras, ReasoningField, Shape
 

@@ -13,7 +13,7 @@ import structlog
 from engines.policy import Members
 from gateway.metrics import Meters
 from gateway.proxy.links import EngineLink
-from gateway.settings.tree import Model as ModelSettings
+from gateway.settings.models import Model as ModelSettings
 from gateway.wire.shape import ReasoningField, Stage
 from gateway.wire.shape.plain import Plain
 from gateway.wire.toolcalls.detect import Finding

@@ -1,0 +1,62 @@
+"""The engines section: where models run."""
+
+from pydantic import Field
+
+from engines.profile import EngineKind
+from gateway.settings.section import Section
+from gateway.settings.values import (
+    EngineUrls,
+    ParserName,
+    PathText,
+    PositiveDuration,
+    PositiveNumber,
+    Secret,
+)
+
+
+class Timeouts(Section):
+    """How long an engine may take, in seconds, phase by phase."""
+
+    connect: PositiveDuration = Field(default=2.0, description="until the connection is there")
+    first_token: PositiveDuration = Field(
+        default=60.0,
+        description="from the request to the first bytes of the answer; the default is for streams only, a limit that "
+        "is written down also holds for answers that come in one piece",
+    )
+    idle: PositiveDuration = Field(default=60.0, description="between two pieces of an answer")
+    total: PositiveDuration = Field(default=900.0, description="from the request to the end of the answer")
+
+
+class Health(Section):
+    """How an engine's endpoints are checked while nobody asks."""
+
+    interval: PositiveDuration = Field(default=5.0, description="seconds between two checks")
+    path: PathText | None = Field(
+        default=None, description="path to ask; default: the engine kind's own", examples=["/health"]
+    )
+
+
+class Engine(Section):
+    """A named group of replicas of one inference server."""
+
+    kind: EngineKind = Field(description="which software it is")
+    urls: EngineUrls = Field(description="base addresses, one per replica", examples=["[http://127.0.0.1:8000]"])
+    api_key: Secret | None = Field(
+        default=None, description="sent to the engine as a bearer token", examples=["${ENGINE_KEY}"]
+    )
+    max_in_flight: PositiveNumber | None = Field(
+        default=None, description="requests at once per replica; default: unlimited"
+    )
+    embeddings: bool = Field(default=False, description="the engine also serves embeddings", examples=["false"])
+    parser: ParserName | None = Field(
+        default=None,
+        description="the tool parser that it was started with, or none; default: found out",
+        examples=["hermes", "none"],
+    )
+    guided_decoding: bool = Field(
+        default=False,
+        description="trtllm only: it was started with a guided decoding backend, so that tool calls can be forced",
+        examples=["false"],
+    )
+    timeouts: Timeouts = Timeouts()
+    health: Health = Health()
