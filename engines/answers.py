@@ -18,5 +18,10 @@ class Answers:
 
     Its streams report usage on request (`stream_options.include_usage`).
     """
+    cuts_refusals: bool = False
+    """A stream that its engine refuses (a prompt that is too long) is cut before its first token, without a word.
+
+    The same request in one piece gets its error (Triton, `chat_engine_error_stream_start`).
+    """
     limits: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
     """The request members that limit the tokens of an answer; the first that was sent holds."""

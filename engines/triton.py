@@ -205,6 +205,6 @@ PROFILE = Profile(
     tables={Operation.CHAT: CHAT, Operation.COMPLETIONS: COMPLETIONS, Operation.EMBEDDINGS: EMBEDDINGS},
     health=HealthProbe("/health/ready", not_ready=frozenset({400})),
     fault_rules=FAULT_RULES,
-    answers=Answers(hollow_deltas=True, hides_length=True),
+    answers=Answers(hollow_deltas=True, hides_length=True, cuts_refusals=True),
     version_path=None,
 )

@@ -42,12 +42,20 @@ FAILURES: tuple[Habit, ...] = (
         _FAULTS + "other_failures_behind_triton_stay_failures",
         _REFUSALS + "prompts_that_are_too_long_take_no_engine_out",
     ),
-    passed_on(
+    same(
         "A stream whose prompt is too long is cut like one that fails, before its first token",
         TRITON,
-        "nothing tells the two apart: one more replica is tried, the client gets 502, and the circuit breakers of both "
-        "count it. Where clients may send such prompts, put several replicas behind the model, or ask without `stream`",
-        _REFUSALS + "tritons_streams_of_too_long_prompts_are_tried_twice",
+        "asked once more for a whole answer of one token, which says what is wrong: 400, and not counted against the "
+        "engine; another replica when that shows no mistake of the client's",
+        _REFUSALS + "tritons_streams_of_too_long_prompts_are_refused_in_words",
+        _REFUSALS + "what_a_cut_stream_is_asked_again_for",
+        _REFUSALS + "a_stream_that_a_failing_engine_cut_stays_its_failure",
+    ),
+    same(
+        "Error texts name the model as the engine calls it",
+        EVERY,
+        "the name that the client asked for, wherever it stands in the text",
+        _REFUSALS + "an_engine_s_own_name_for_a_model_stays_inside",
     ),
     same(
         "A model that is not served is 400 (Triton), or served all the same (trtllm-serve)",

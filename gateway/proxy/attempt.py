@@ -5,18 +5,19 @@ owner (the exchange) one of four things: bytes of a stream, the end of a stream,
 outcome with what the client would be told. It never speaks to the client itself.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
-from engines.faults import Fault
+from engines.faults import Fault, FaultKind
 from engines.profile import Operation
 from gateway.balance.endpoint import Endpoint
 from gateway.balance.lease import Lease
 from gateway.balance.outcome import REFUSED, SERVED, STALE, TRUNCATED, Broken, Outcome, Phase, Rejected, TimedOut, label
 from gateway.errors import ApiError, EngineFailed
 from gateway.proxy import verdicts
-from gateway.proxy.outgoing import Outgoing, outgoing
+from gateway.proxy.outgoing import Outgoing, asking_why, outgoing
+from gateway.proxy.owner import Owner
 from gateway.proxy.plane import Asked, Destination, Plane
 from gateway.proxy.tooling import UNTOOLED
 from gateway.proxy.upstream import Connection
@@ -34,25 +35,6 @@ ANSWER_LIMIT: Final = 512 * 1024 * 1024
 """Bytes of a whole answer that are held before it is sent on; an engine that says more is cut off."""
 
 BROKEN_ANSWER: Final = "The engine's answer made no sense."
-
-
-class Owner(Protocol):
-    """Who started the attempt."""
-
-    def on_stream(self, data: bytes) -> None:
-        """Bytes for the client."""
-
-    def on_heard(self) -> None:
-        """The engine has sent something that comes to nothing for the client."""
-
-    def on_stream_end(self, tail: bytes) -> None:
-        """The stream is complete once ``tail`` is sent. The lease has ended."""
-
-    def on_whole(self, body: bytes) -> None:
-        """The whole answer. The lease has ended."""
-
-    def on_failure(self, outcome: Outcome, error: ApiError) -> None:
-        """The attempt is over without an answer. The lease has ended."""
 
 
 class Attempt(msgspec.Struct, eq=False):
@@ -77,6 +59,7 @@ class Attempt(msgspec.Struct, eq=False):
     _answer_begun: bool = False
     _stale: bool = False
     _twice: bool = False
+    _asks_why: bool = False
     committed: bool = False
     over: bool = False
 
@@ -138,7 +121,9 @@ class Attempt(msgspec.Struct, eq=False):
         """No connection came about: no work was done."""
         if self.over:
             return
-        if isinstance(error, TimeoutError):
+        if self._asks_why:
+            self._died()
+        elif isinstance(error, TimeoutError):
             seconds = self.destination.link.timeouts.connect
             self._fail(TimedOut(Phase.CONNECT), verdicts.timed_out(Phase.CONNECT, seconds))
         else:
@@ -155,11 +140,8 @@ class Attempt(msgspec.Struct, eq=False):
             self.destination.link.endpoints[self.lease.endpoint].pool.connect(self)
         elif self.said_all:
             self._complete(b"")
-        else:
-            self._fail(
-                TRUNCATED if self.committed else Broken(died=True),
-                verdicts.interrupted() if self.committed else EngineFailed("The engine gave no answer."),
-            )
+        elif not self._ask_why(connection):
+            self._died()
 
     def on_answer(self, connection: Connection, data: bytes, *, complete: bool) -> None:
         """The next part of the answer."""
@@ -239,11 +221,16 @@ class Attempt(msgspec.Struct, eq=False):
         self._connection = None
         parts = self._parts
         body = parts[0] if len(parts) == 1 else b"".join(parts)
-        if connection.status != 200 and self._ask_otherwise(connection.status, body):
+        if connection.status != 200 and not self._asks_why and self._ask_otherwise(connection.status, body):
             return
         if connection.status != 200:
             fault = self.destination.link.profile.classify(connection.status, body)
-            self._judge(fault, verdicts.retry_after_seconds(connection.retry_after))
+            if self._asks_why and fault.kind is FaultKind.ENGINE_ERROR:
+                self._died()
+            else:
+                self._judge(fault, verdicts.retry_after_seconds(connection.retry_after))
+        elif self._asks_why:  # there was nothing wrong with the request
+            self._died()
         elif self._call.stream:
             self._broken(Broken(200), "The engine did not stream its answer.")
         else:
@@ -259,11 +246,25 @@ class Attempt(msgspec.Struct, eq=False):
         except ApiError as error:
             self._fail(Rejected(400), error)
             return True
+        self._send_again()
+        return True
+
+    def _ask_why(self, connection: Connection) -> bool:
+        """Whether the engine may have cut the stream to refuse the request, and is asked so that it can say so."""
+        cuts = self.destination.link.profile.answers.cuts_refusals
+        if self._asks_why or self.committed or not (cuts and self._call.stream and connection.answered):
+            return False
+        self._asks_why = True
+        self.outgoing = asking_why(self.outgoing, self._call)
+        self.destination.meter.retried("cut")
+        self._send_again()
+        return True
+
+    def _send_again(self) -> None:
         self._answer_begun = False
-        self._inflater = None
+        self._inflater = self._relay = None
         self._parts, self._size = [], 0
         self.send(self._forward, self.begun_at)
-        return True
 
     def _whole(self, body: bytes) -> None:
         try:
@@ -295,10 +296,16 @@ class Attempt(msgspec.Struct, eq=False):
     # ---- endings
 
     def _judge(self, fault: Fault, retry_after: float | None) -> None:
-        error = verdicts.error_of(fault, self._call.model, retry_after)
+        error = verdicts.error_of(fault, self._call.model, retry_after, self.outgoing.target.model)
         if self._call.operation is Operation.EMBEDDINGS:
             error = name_input(error, self._call.members.get("input"))
         self._fail(TRUNCATED if self.committed else verdicts.outcome_of(fault, retry_after), error)
+
+    def _died(self) -> None:
+        if self.committed:
+            self._fail(TRUNCATED, verdicts.interrupted())
+        else:
+            self._fail(Broken(died=True), EngineFailed("The engine gave no answer."))
 
     def _broken(self, outcome: Broken, message: str) -> None:
         if self.committed:

@@ -18,8 +18,9 @@ from gateway.balance.outcome import CLIENT_GONE, Broken, Outcome, Rejected
 from gateway.balance.route import Unavailable
 from gateway.errors import ApiError, EngineFailed, InvalidRequest
 from gateway.proxy import verdicts
-from gateway.proxy.attempt import BROKEN_ANSWER, Attempt, Owner
+from gateway.proxy.attempt import BROKEN_ANSWER, Attempt
 from gateway.proxy.outgoing import Outgoing, outgoing
+from gateway.proxy.owner import Owner
 from gateway.proxy.plane import Asked, Destination, Plane
 from gateway.wire.merge import MergedStream, merge_answers
 from gateway.wire.openai import Call

@@ -81,6 +81,18 @@ def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outg
     return Outgoing(target, msgspec.json.encode(renamed), prepared, tooled)
 
 
+def asking_why(sent: Outgoing, call: Call) -> Outgoing:
+    """The same request for one token in one piece, so that an engine which cuts streams can say what is wrong with it.
+
+    Wishes that could themselves be wrong with so short an answer are left out.
+    """
+    members = dict(sent.prepared.members or call.members)
+    for name in ("stream", "stream_options", "max_completion_tokens", "min_tokens"):
+        members.pop(name, None)
+    members |= {"model": msgspec.Raw(msgspec.json.encode(sent.target.model)), "max_tokens": msgspec.Raw(b"1")}
+    return Outgoing(sent.target, msgspec.json.encode(members), sent.prepared, sent.tooled)
+
+
 def _prepared(tooled: Tooled, call: Call, asked: Asked, link: EngineLink) -> Prepared:
     """What the profile makes of a chat call, after what was done for its tools."""
     if tooled.members is None:

@@ -3,6 +3,7 @@
 Nothing of the inside reaches a client: messages are OpenAI's or the profile's cleaned ones (CONTRACT §4).
 """
 
+import re
 from typing import Final, assert_never
 
 from engines.faults import Fault, FaultKind
@@ -47,13 +48,13 @@ def outcome_of(fault: Fault, retry_after: float | None) -> Outcome:
             assert_never(fault.kind)
 
 
-def error_of(fault: Fault, model: str, retry_after: float | None) -> ApiError:
-    """What the client is told about a fault."""
+def error_of(fault: Fault, model: str, retry_after: float | None, theirs: str | None = None) -> ApiError:
+    """What the client is told about a fault. ``theirs``: what the engine calls the model that the client asked for."""
     match fault.kind:
         case FaultKind.INVALID_REQUEST:
-            return InvalidRequest(fault.message, param=fault.param)
+            return InvalidRequest(_renamed(fault.message, theirs, model), param=fault.param)
         case FaultKind.CONTEXT_LENGTH:
-            return ContextLengthExceeded(fault.message, param=fault.param)
+            return ContextLengthExceeded(_renamed(fault.message, theirs, model), param=fault.param)
         case FaultKind.MODEL_NOT_FOUND:
             return ModelNotFound(f"The model '{model}' is not available on its engine.", param="model")
         case FaultKind.NO_SUCH_PATH:
@@ -68,9 +69,18 @@ def error_of(fault: Fault, model: str, retry_after: float | None) -> ApiError:
         case FaultKind.UNAUTHORIZED:
             return EngineFailed("The engine refused the gateway's credentials.", should_retry=False)
         case FaultKind.ENGINE_ERROR:
-            return EngineFailed(fault.message or _BAD_GATEWAY)
+            return EngineFailed(_renamed(fault.message, theirs, model) or _BAD_GATEWAY)
         case _:
             assert_never(fault.kind)
+
+
+def _renamed(message: str, theirs: str | None, ours: str) -> str:
+    """An engine's words with the name that the client knows. A name that is a word is only one where it is quoted."""
+    if not theirs or theirs == ours or theirs not in message:
+        return message
+    name = re.escape(theirs)
+    pattern = rf"(?<=['\"`]){name}(?=['\"`])" if theirs.isalpha() else rf"(?<![\w./-]){name}(?![\w/-]|\.\w)"
+    return re.sub(pattern, lambda _: ours, message)
 
 
 def unavailable(nobody: Unavailable, model: str) -> ApiError:
