@@ -25,10 +25,9 @@ otherwise than OpenAI. This page is written from the profiles in `engines/` by
 
 Parameters that no row names follow the model's `unknown_parameters`: `drop` (told), `reject` or `pass`.
 
-A model may have targets of several kinds. The target is chosen first, by weight, load and whether its engine has the
-operation, never by the parameters; then the table of its kind counts, so that the same request may pass at one target,
-lose a parameter at another (told), and be refused at a third. Such a 400 is the answer: no other target is asked. Send
-requests that need what some kind refuses to a model without that kind.
+A model may have targets of several kinds. The target is chosen by weight and load; then the table of its kind counts,
+so that the same request may pass at one target and lose a parameter at another (told). A target whose table refuses
+the request is passed over for one that can serve it; the 400 comes when none can.
 """
 
 NOT_THERE = "-"

@@ -7,6 +7,7 @@ import msgspec
 
 from engines.policy import UNCHANGED, ParameterRefused, Prepared
 from engines.profile import Operation
+from gateway.balance.endpoint import Endpoint
 from gateway.balance.lease import Target
 from gateway.errors import ApiError, InvalidRequest, UnsupportedParameter
 from gateway.proxy.links import EngineLink, serves
@@ -79,6 +80,19 @@ def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outg
         return Outgoing(target, call.body, prepared, tooled)
     renamed = (call.members if members is None else members) | {"model": msgspec.Raw(msgspec.json.encode(target.model))}
     return Outgoing(target, msgspec.json.encode(renamed), prepared, tooled)
+
+
+def unfit(call: Call, asked: Asked, refusal: ApiError) -> tuple[Endpoint, ...]:
+    """The endpoints whose engine refuses the call as it is asked. Raises the refusal if every engine does."""
+    refusing = []
+    for target in asked.route.targets:
+        try:
+            outgoing(call, asked, asked.destinations[target.engine.name].link, target)
+        except ApiError:
+            refusing.append(target)
+    if len(refusing) == len(asked.route.targets):
+        raise refusal
+    return tuple(endpoint for target in refusing for endpoint in target.engine.endpoints)
 
 
 def asking_why(sent: Outgoing, call: Call) -> Outgoing:

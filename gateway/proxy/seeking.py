@@ -22,7 +22,7 @@ from gateway.proxy.detour import Detour
 from gateway.proxy.downstream import Inbound
 from gateway.proxy.fanout import FanOut
 from gateway.proxy.limits import Limits
-from gateway.proxy.outgoing import check_asked, outgoing
+from gateway.proxy.outgoing import Outgoing, check_asked, outgoing, unfit
 from gateway.proxy.plane import Asked, Plane
 from gateway.proxy.queueing import AdmissionQueue, ShedReason
 from gateway.wire.openai import Call
@@ -41,6 +41,7 @@ class Seeker:
         "_limits",
         "_own_id",
         "_plane",
+        "_ready",
         "_total",
         "attempts",
         "bucket",
@@ -58,6 +59,7 @@ class Seeker:
         self._attempt: Attempt | FanOut | None = None
         self._detour: Detour | None = None
         self._inside: AdmissionQueue | None = None
+        self._ready: Outgoing | None = None
         self._total = inf
         self._own_id = plane.ids()
         self.started = plane.loop.time()
@@ -105,7 +107,7 @@ class Seeker:
             if not self._stand_in(Cause.OVERLOAD, now):
                 self._wait(queue, now)
             return
-        lease = self._acquire(asked, now)
+        lease = self._acquire_fit(asked, now) if asked.mixed else self._acquire(asked, now)
         if isinstance(lease, Lease):
             self._start(lease, now)
         elif self._stand_in(self._cause(lease), now):
@@ -122,6 +124,20 @@ class Seeker:
             tried = (*tried, *asked.strangers(self._call.operation))
         return asked.route.acquire(key, now, self._plane.rng, tried)
 
+    def _acquire_fit(self, asked: Asked, now: float) -> Lease | Unavailable:
+        """As `_acquire`; of several engines, one that serves the call as it is asked. Raises ApiError if none does."""
+        lease = self._acquire(asked, now)
+        if asked.mixed and isinstance(lease, Lease):
+            try:
+                self._ready = outgoing(
+                    self._call, asked, asked.destinations[lease.target.engine.name].link, lease.target
+                )
+            except ApiError as refusal:
+                lease.end(Rejected(400), now)
+                self._off_course().tried += unfit(self._call, asked, refusal)
+                return self._acquire(asked, now)
+        return lease
+
     def _start(self, lease: Lease, now: float) -> None:
         """Sends the call to the lease's endpoint. Raises ApiError when its engine cannot serve it as it is."""
         plane, asked, call = self._plane, self._asked, self._call
@@ -130,11 +146,13 @@ class Seeker:
         target = lease.target
         destination = asked.destinations[target.engine.name]
         limits = destination.limits
+        sent, self._ready = self._ready, None
         try:
             if self._inbound.bounds is not None:
                 beats = call.stream and plane.settings.server.heartbeat is not None
                 limits = limits.lowered(self._inbound.bounds, streamed=call.stream, beats=beats)
-            sent = outgoing(call, asked, destination.link, target)
+            if sent is None:
+                sent = outgoing(call, asked, destination.link, target)
         except ApiError:
             lease.end(Rejected(400), now)
             raise
@@ -211,8 +229,11 @@ class Seeker:
         plane, detour, now = self._plane, self._off_course(), self._plane.loop.time()
         before = detour.tried
         detour.tried = (*before, endpoint)
-        lease = self._acquire(self._asked, now)
-        if isinstance(lease, Unavailable):
+        try:
+            lease = self._acquire_fit(self._asked, now)
+        except ApiError:
+            lease = None
+        if not isinstance(lease, Lease):
             detour.tried = before
             return
         died = Broken(died=True)
@@ -256,7 +277,7 @@ class Seeker:
             detour.tried = (*tried, self._attempt.lease.endpoint)
         try:
             check_asked(self._call, other)
-            lease = self._acquire(other, now)
+            lease = self._acquire_fit(other, now)
             if isinstance(lease, Lease):
                 self._asked = other
                 self._start(lease, now)
@@ -302,7 +323,7 @@ class Seeker:
         if asked.queue is not None and self._inside is not asked.queue and not asked.queue.gate.open:
             return False
         try:
-            lease = self._acquire(asked, now)
+            lease = self._acquire_fit(asked, now) if asked.mixed else self._acquire(asked, now)
             if isinstance(lease, Lease):
                 self._start(lease, now)
             elif lease.reason == "all_busy":
