@@ -14,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # Every program that the tests and the demo start would otherwise compile all of its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test loadtest check lint types imports lock clean
+.PHONY: help setup demo test loadtest check lint types imports config lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo 'make test      the whole suite, with a real vLLM and client libraries; ARGS="-k name" chooses tests'
 	@echo 'make loadtest  loads simulated engines, with and without the gateway; the report is in build/loadtest'
 	@echo 'make check     ruff, mypy, import contracts'
+	@echo 'make config    writes the JSON Schema and the reference of the configuration anew, from its settings'
 	@echo 'make lock      renews requirements/*.lock from pyproject.toml and requirements/*.in'
 	@echo 'make clean     removes the environments and caches'
 
@@ -51,6 +52,11 @@ types: $(READY)
 
 imports: $(READY)
 	$(BIN)/lint-imports
+
+# What a test compares with the settings.
+config: $(READY)
+	$(BIN)/turnout check --schema >config/turnout.schema.json
+	$(BIN)/turnout check --reference >config/turnout.reference.yaml
 
 # UPGRADE=--upgrade takes newer releases; without it, only what pyproject.toml asks for changes.
 lock: $(READY)

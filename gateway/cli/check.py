@@ -7,6 +7,8 @@ import typer
 
 from gateway.cli.report import read_settings
 from gateway.settings import Engine, Model
+from gateway.settings.json_schema import json_schema_text
+from gateway.settings.reference import reference_text
 
 
 def check(
@@ -16,8 +18,17 @@ def check(
             metavar="FILE", help="The configuration; default: $TURNOUT_CONFIG, turnout.yaml, config/turnout.yaml."
         ),
     ] = None,
+    schema: Annotated[  # noqa: FBT002 - an option
+        bool, typer.Option("--schema", help="Print the JSON Schema of the file, for editors, and check nothing.")
+    ] = False,
+    reference: Annotated[  # noqa: FBT002 - an option
+        bool, typer.Option("--reference", help="Print every key with its meaning and default, and check nothing.")
+    ] = False,
 ) -> None:
     """Validate a configuration file: exit code 0 if it can be served, 2 with every problem otherwise."""
+    if schema or reference:
+        typer.echo(json_schema_text() if schema else reference_text(), nl=False)
+        return
     loaded = read_settings(file)
     settings = loaded.settings
     typer.echo(f"{loaded.source}: OK")

@@ -45,7 +45,7 @@ class Engine(Section):
         default=None, description="sent to the engine as a bearer token", examples=["${ENGINE_KEY}"]
     )
     max_in_flight: PositiveNumber | None = Field(
-        default=None, description="requests at once per replica; default: unlimited"
+        default=None, description="requests at once per replica; default: unlimited", examples=["256"]
     )
     embeddings: bool = Field(default=False, description="the engine also serves embeddings", examples=["false"])
     parser: ParserName | None = Field(

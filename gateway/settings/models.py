@@ -90,7 +90,9 @@ class Model(Section):
     """A name that applications ask for."""
 
     engine: Name | None = Field(default=None, description="name of the engine that serves it", examples=["qwen"])
-    model: Name | None = Field(default=None, description="the engine's name for it; default: the same name")
+    model: Name | None = Field(
+        default=None, description="the engine's name for it; default: the same name", examples=["Qwen/Qwen3-8B"]
+    )
     targets: tuple[Target, ...] = Field(
         default=(), description="several engines instead of one", examples=["[{engine: qwen, weight: 3}]"]
     )
@@ -98,7 +100,7 @@ class Model(Section):
     policy: Policy = Field(default="least_requests", description="which replica is next")
     affinity: Affinity = Affinity()
     max_in_flight: PositiveNumber | None = Field(
-        default=None, description="requests at once over all replicas; default: unlimited"
+        default=None, description="requests at once over all replicas; default: unlimited", examples=["512"]
     )
     timeouts: ModelTimeouts = ModelTimeouts()
     fallbacks: tuple[Name, ...] = Field(

@@ -1,13 +1,14 @@
 """What the tree knows about its own keys: which exist where, and an example of each."""
 
 from collections.abc import Iterator
-from typing import get_args, get_origin
+from typing import Annotated, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from gateway.settings.problems import Path
 from gateway.settings.tree import Settings
+from gateway.settings.written import Written
 
 
 def section_at(path: Path) -> type[BaseModel] | None:
@@ -25,6 +26,16 @@ def field_at(path: Path) -> FieldInfo | None:
     """The field at `path`, for its description, default and examples."""
     section = section_at(path[:-1]) if path else None
     return section.model_fields.get(str(path[-1])) if section else None
+
+
+def written_of(field: FieldInfo) -> Written | None:
+    """How the field's single value is written; None for sections, lists, switches and closed sets of words."""
+    found: object = field.annotation
+    metadata = list(field.metadata)
+    for inner in get_args(found) if get_origin(found) not in (tuple, dict, Annotated) else ():
+        if get_origin(inner) is Annotated:
+            metadata += get_args(inner)[1:]
+    return next((one for one in metadata if isinstance(one, Written)), None)
 
 
 def example_of(path: Path) -> str | None:

@@ -31,6 +31,7 @@ _BYTES: Final = {
     "gib": 2**30,
     "tib": 2**40,
 }
+_SPELT: Final = {name: name.upper().replace("I", "i").replace("KB", "kB") for name in _BYTES}
 # Upper and lower case of one letter mean the same: 1m can only be a million where a count is expected.
 _COUNTS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
@@ -38,7 +39,7 @@ _COUNTS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 def parse_duration(value: object) -> float:
     """Seconds, from `500ms`, `10s`, `15m`, `1h`, `2d`, `1h30m` or a bare number of seconds; never negative."""
     if isinstance(value, str):
-        return _duration_text(value.strip())
+        return _seconds(value.strip())
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise ValueError(DURATION_HELP)
     return float(value)
@@ -66,7 +67,40 @@ def parse_share(value: object) -> float:
     return share
 
 
-def _duration_text(text: str) -> float:
+def duration_text(seconds: object) -> str:
+    """Seconds in the largest unit that leaves a whole number: 900 as `15m`, 60 as `60s`, 0.25 as `250ms`."""
+    number = float(str(seconds))
+    if 0 < number < 1:
+        return f"{number * 1000:g}ms"
+    for unit, least in (("d", 2), ("h", 1), ("m", 2)):
+        if number >= least * _SECONDS[unit] and number % _SECONDS[unit] == 0:
+            return f"{number / _SECONDS[unit]:g}{unit}"
+    return f"{number:.12g}s"
+
+
+def size_text(size: object) -> str:
+    """Bytes in the largest power of 1024, or of 1000, that leaves a whole number: `64MiB`, `1GB`."""
+    number = int(str(size))
+    units = ((factor, name) for name, factor in _BYTES.items() if factor > 1 and number and number % factor == 0)
+    factor, name = max(units, default=(1, ""))
+    return f"{number // factor}{_SPELT.get(name, '')}"
+
+
+def share_text(share: object) -> str:
+    """A share as a percentage: 0.2 as `20%`."""
+    return f"{float(str(share)) * 100:.12g}%"
+
+
+def count_text(count: object) -> str:
+    """A count with `k` or `M` where that is exact: 200000 as `200k`."""
+    number = int(str(count))
+    for factor, unit in ((10**6, "M"), (10**3, "k")):
+        if number and number % factor == 0:
+            return f"{number // factor}{unit}"
+    return str(number)
+
+
+def _seconds(text: str) -> float:
     if re.fullmatch(_NUMBER, text):
         return float(text)
     if not _DURATION.fullmatch(text):

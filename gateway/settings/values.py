@@ -1,4 +1,4 @@
-"""The types of single values: what each accepts, as pydantic annotations.
+"""The types of single values: what each accepts, as pydantic annotations, and how it is written, for editors.
 
 Every rejection is a ValueError that says what is expected, never what was given: it may be a secret in the wrong place.
 """
@@ -11,9 +11,13 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
+from gateway.settings import written
 from gateway.settings.secrets import read_secret
 from gateway.settings.units import parse_duration, parse_share, parse_size
+from gateway.settings.written import Written
 from gateway.wire.toolcalls import UnknownFormatError, format_named, reasoning_named
+from gateway.wire.toolcalls.aliases import ALIASES
+from gateway.wire.toolcalls.formats import REASONINGS
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
@@ -196,6 +200,11 @@ def _named(*words: str, known: Callable[[str], object]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def _offered(*names: str) -> Written:
+    """Names that editors offer; engines have more names for the same."""
+    return Written(written.one_of(names, others=True))
+
+
 def _at_least_one(values: tuple[str, ...]) -> tuple[str, ...]:
     if not values:
         raise RefusedValueError("expected at least one entry")
@@ -213,22 +222,24 @@ def _secret(value: object) -> SecretStr | None:
     return SecretStr(secret) if secret else None
 
 
-WholeNumber = Annotated[int, _whole_from(0)]
-PositiveNumber = Annotated[int, _whole_from(1)]
-TcpPort = Annotated[int, _whole_from(0, 65535)]
-PositiveFloat = Annotated[float, BeforeValidator(_number_above_zero)]
-AtLeastOne = Annotated[float, BeforeValidator(_factor)]
-Share = Annotated[float, BeforeValidator(_share)]
-HeaderName = Annotated[str, BeforeValidator(_header_name)]
-Duration = Annotated[float, BeforeValidator(_duration)]
-PositiveDuration = Annotated[float, BeforeValidator(_duration_above_zero)]
-PositiveSize = Annotated[int, BeforeValidator(_size_above_zero)]
-Name = Annotated[str, BeforeValidator(_name)]
-PathText = Annotated[str, BeforeValidator(_path)]
-Origin = Annotated[str, BeforeValidator(_origin)]
-EngineUrl = Annotated[str, BeforeValidator(engine_url)]
-EngineUrls = Annotated[tuple[EngineUrl, ...], AfterValidator(_at_least_one)]
-Secret = Annotated[SecretStr | None, BeforeValidator(_secret)]
-FormatName = Annotated[str, _named("auto", known=format_named)]
-ParserName = Annotated[str, _named("none", known=format_named)]
-ReasoningName = Annotated[str, _named("auto", "off", known=reasoning_named)]
+_REASONINGS: Final = tuple(family.name for family in REASONINGS)
+
+WholeNumber = Annotated[int, _whole_from(0), written.whole(0)]
+PositiveNumber = Annotated[int, _whole_from(1), written.whole(1)]
+TcpPort = Annotated[int, _whole_from(0, 65535), written.whole(0, 65535)]
+PositiveFloat = Annotated[float, BeforeValidator(_number_above_zero), written.POSITIVE_NUMBER]
+AtLeastOne = Annotated[float, BeforeValidator(_factor), written.AT_LEAST_ONE]
+Share = Annotated[float, BeforeValidator(_share), written.SHARE]
+HeaderName = Annotated[str, BeforeValidator(_header_name), written.HEADER]
+Duration = Annotated[float, BeforeValidator(_duration), written.DURATION]
+PositiveDuration = Annotated[float, BeforeValidator(_duration_above_zero), written.POSITIVE_DURATION]
+PositiveSize = Annotated[int, BeforeValidator(_size_above_zero), written.POSITIVE_SIZE]
+Name = Annotated[str, BeforeValidator(_name), written.NAME]
+PathText = Annotated[str, BeforeValidator(_path), written.PATH]
+Origin = Annotated[str, BeforeValidator(_origin), written.ORIGIN]
+EngineUrl = Annotated[str, BeforeValidator(engine_url), written.URL]
+EngineUrls = Annotated[tuple[EngineUrl, ...], AfterValidator(_at_least_one), written.SOME]
+Secret = Annotated[SecretStr | None, BeforeValidator(_secret), written.SECRET]
+FormatName = Annotated[str, _named("auto", known=format_named), _offered("auto", *ALIASES)]
+ParserName = Annotated[str, _named("none", known=format_named), _offered("none", *ALIASES)]
+ReasoningName = Annotated[str, _named("auto", "off", known=reasoning_named), _offered("auto", "off", *_REASONINGS)]

@@ -1,0 +1,133 @@
+"""How a value is written in the file: what editors may accept there, as JSON Schema, and how people read it.
+
+What `check` accepts, the schema accepts; the schema may accept more, since rules between keys are not its business. The
+patterns keep to what JavaScript's regular expressions share with Python's, because editors read them.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+from pydantic import BaseModel, SecretStr
+
+from gateway.settings.units import (
+    DURATION_HELP,
+    SHARE_HELP,
+    SIZE_HELP,
+    duration_text,
+    share_text,
+    size_text,
+)
+
+Schema: TypeAlias = dict[str, object]
+
+VARIABLE: Final[Schema] = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"}
+"""A value from the environment may stand for every single value."""
+
+_NUMBER: Final = r"[0-9]{1,18}(\.[0-9]{1,9})?"
+_NAME: Final = r"^\S(.*\S)?$"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Written:
+    """A type's annotation: its JSON Schema, and the text that stands for a value in a file or a sentence."""
+
+    schema: Mapping[str, object]
+    text: Callable[[object], str] | None = None
+
+
+def any_of(*choices: Mapping[str, object], expected: str = "") -> Schema:
+    """One of several forms; `expected` is what an editor says about anything else."""
+    told: Schema = {"errorMessage": f"expected {expected}"} if expected else {}
+    return {"anyOf": [*map(dict, choices)], **told}
+
+
+def matching(pattern: str, expected: str = "") -> Schema:
+    """Text of a form, or a variable."""
+    return any_of({"type": "string", "pattern": pattern}, VARIABLE, expected=expected)
+
+
+def one_of(words: Iterable[str], *, others: bool = False) -> Schema:
+    """One of these words, or a variable; with `others`, any text, and the words are what editors offer."""
+    return any_of({"enum": list(words)}, {"type": "string"} if others else VARIABLE)
+
+
+def whole(least: int, most: int | None = None) -> Written:
+    """A whole number within bounds."""
+    bounds: Schema = {"minimum": least} if most is None else {"minimum": least, "maximum": most}
+    digits: Schema = {"type": "string", "pattern": r"^\s*[0-9]{1,18}\s*$"}
+    wanted = f"of at least {least}" if most is None else f"from {least} to {most}"
+    return Written(any_of({"type": "integer", **bounds}, digits, VARIABLE, expected=f"a whole number {wanted}"))
+
+
+def _amount(number: Mapping[str, object], pattern: str, expected: str) -> Schema:
+    return any_of(number, {"type": "string", "pattern": rf"^\s*{pattern}\s*$"}, VARIABLE, expected=expected)
+
+
+_PARTS: Final = rf"({_NUMBER}|({_NUMBER}\s*(ms|s|m|h|d)\s*)+)"
+_BYTES: Final = rf"{_NUMBER}\s*([kKmMgGtT]?[iI]?[bB])?"
+
+DURATION: Final = Written(_amount({"type": "number", "minimum": 0}, _PARTS, DURATION_HELP), duration_text)
+POSITIVE_DURATION: Final = Written(
+    _amount({"type": "number", "exclusiveMinimum": 0}, _PARTS, DURATION_HELP), duration_text
+)
+POSITIVE_SIZE: Final = Written(_amount({"type": "integer", "minimum": 1}, _BYTES, SIZE_HELP), size_text)
+SHARE: Final = Written(
+    _amount({"type": "number", "minimum": 0, "maximum": 1}, rf"{_NUMBER}\s*%?", SHARE_HELP), share_text
+)
+POSITIVE_NUMBER: Final = Written(
+    any_of({"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": r"^\s*[0-9.eE+]+\s*$"}, VARIABLE)
+)
+AT_LEAST_ONE: Final = Written(
+    any_of({"type": "number", "minimum": 1}, {"type": "string", "pattern": r"^\s*[0-9.eE+]+\s*$"}, VARIABLE)
+)
+NAME: Final = Written({"type": "string", "pattern": _NAME})
+HEADER: Final = Written(matching(r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$", "the name of a header"))
+PATH: Final = Written(matching(r"^/[!-~]*$", "a path that begins with a slash, such as /health"))
+ORIGIN: Final = Written(matching(r"^(\*|https?://[^/?#@\s]+)$", "an origin such as https://chat.example.org, or *"))
+URL: Final = Written(matching(r"^(dns\+)?https?://[^/?#@\s]+(/[^?#\s]*)?$", "a URL such as http://127.0.0.1:8000"))
+SECRET: Final = Written(
+    any_of(
+        {"type": "string", "pattern": "^file:/"},
+        {"type": "string", "pattern": "^[!-~]*$"},
+        VARIABLE,
+        expected="${VARIABLE}, file:/run/secrets/x, or a text without blanks",
+    )
+)
+SOME: Final = Written({"minItems": 1})
+SWITCH: Final = any_of(
+    {"type": "boolean"},
+    {
+        "type": "string",
+        "pattern": "^([Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF|[yYnNtTfF01])$",
+    },
+    VARIABLE,
+    expected="true or false",
+)
+
+
+def text_of(value: object, show: Callable[[object], str] | None = None) -> str:
+    """A value as YAML has it in one line, with units; secrets are stars."""
+    if show is not None and value is not None:
+        return show(value)
+    match value:
+        case SecretStr():
+            return "********"
+        case BaseModel():
+            return text_of(value.model_dump(exclude_defaults=True))
+        case Enum():
+            return str(value.value)
+        case bool():
+            return "true" if value else "false"
+        case tuple() | list():
+            return f"[{', '.join(map(text_of, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{key}: {text_of(one)}' for key, one in value.items())}}}"
+        case float() if value == int(value):
+            return str(int(value))
+        case str() if not value or value != value.strip() or set(value) & set("#,[]{}\"'&*!|>%@`") or ": " in value:
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)
