@@ -80,7 +80,8 @@ def _paths(engines: list[Plain]) -> Iterator[str]:
     yield from _table(["operation", *(engine["title"] for engine in engines)], rows)
     yield ""
     yield "Operations without a table below are passed on whole, but for the model's name."
-    yield "Triton serves embeddings where its engine is declared so (`embeddings: true`)."
+    yield "Triton serves embeddings where its engine is declared so (`embeddings: true`). A vLLM that should not get"
+    yield "long lists of inputs at once says `max_batch`: longer ones are split, and the answers merged in order."
 
 
 def _parameters(engines: list[Plain], operation: Operation) -> Iterator[str]:

@@ -122,12 +122,14 @@ class Split:
     """A call that has to become several: what to change in the client's members for each, in the order of the choices.
 
     Each part is then a call of its own, to be prepared for the engine that gets it. `copies` parts in a row share one
-    prompt. `names` are the members that caused it, for the response headers.
+    prompt. `names` are the members that caused it, for the response headers. A part has `size` items of a list that was
+    cut into pieces, the last one perhaps fewer.
     """
 
     edits: tuple[Edit, ...]
     copies: int
     names: tuple[str, ...]
+    size: int = 1
 
 
 @dataclass(frozen=True, slots=True)

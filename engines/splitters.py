@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from engines.policy import Edit, Members, ParameterRefused
+from engines.policy import Edit, Members, ParameterRefused, Split
 
 MOST_CHOICES: Final = 128
 """OpenAI's limit for `n`."""
@@ -55,6 +55,17 @@ def text_prompts(name: str, members: Members) -> tuple[Edit, ...] | None:
 def inputs(name: str, members: Members) -> tuple[Edit, ...] | None:
     """One request for each input of an embeddings list; Triton takes one (`embeddings_list_of_strings`)."""
     return _items(name, members[name])
+
+
+def batches(name: str, members: Members, size: int) -> Split | None:
+    """Requests of at most `size` inputs each for a longer list; None for a list that is not longer, or no list."""
+    raw = members.get(name)
+    items = _items(name, raw) if raw is not None else None
+    if items is None or len(items) <= size:
+        return None
+    values = [item[name] or b"" for item in items]
+    parts = [values[start : start + size] for start in range(0, len(values), size)]
+    return Split(tuple({name: b"[" + b",".join(part) + b"]"} for part in parts), 1, (name,), size)
 
 
 def _items(name: str, raw: msgspec.Raw) -> tuple[Edit, ...] | None:

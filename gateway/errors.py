@@ -74,6 +74,11 @@ class ContextLengthExceeded(InvalidRequest):
 
     code = "context_length_exceeded"
 
+    def body(self) -> bytes:
+        """As ever, with the code in the message too: LangChain knows the error by its words alone."""
+        error = {"message": f"{self.message} ({self.code})", "type": self.type, "param": self.param, "code": self.code}
+        return msgspec.json.encode({"error": error})
+
 
 class BodyTooLarge(InvalidRequest):
     """More bytes than ``server.max_body``."""

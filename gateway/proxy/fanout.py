@@ -22,6 +22,7 @@ from gateway.proxy.attempt import BROKEN_ANSWER, Attempt
 from gateway.proxy.outgoing import Outgoing, outgoing
 from gateway.proxy.owner import Owner
 from gateway.proxy.plane import Asked, Destination, Plane
+from gateway.wire.embeddings import of_item
 from gateway.wire.merge import MergedStream, merge_answers
 from gateway.wire.openai import Call
 
@@ -281,5 +282,5 @@ class FanOut:
         name = next((name for name in _LISTS if name in self._split.names), None)
         if name is None or not isinstance(error, InvalidRequest):
             return error
-        item = f"{name}[{at // self._split.copies}]"
-        return type(error)(f"{item}: {error.message}", param=item, code=error.code)
+        split = self._split
+        return of_item(error, name, at // split.copies * split.size, alone=split.size == 1)

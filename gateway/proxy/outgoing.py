@@ -7,6 +7,7 @@ import msgspec
 
 from engines.policy import UNCHANGED, ParameterRefused, Prepared
 from engines.profile import Operation
+from engines.splitters import batches
 from gateway.balance.endpoint import Endpoint
 from gateway.balance.lease import Target
 from gateway.errors import ApiError, InvalidRequest, UnsupportedParameter
@@ -71,6 +72,9 @@ def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outg
             prepared = _prepared(tooled, call, asked, link)
         else:
             prepared = link.profile.prepare(call.operation, call.members, asked.unknown)
+            most = link.settings.max_batch
+            if most is not None and call.operation is Operation.EMBEDDINGS and prepared.split is None:
+                prepared = replace(prepared, split=batches("input", call.members, most))
     except ParameterRefused as refused:
         raise _refusal(refused) from None
     members = prepared.members

@@ -78,6 +78,7 @@ class Tooling:
             link.without_parser,
             link.settings.guided_decoding,
             link.engine.version or "",
+            link.engine.name,
         )
 
     @property

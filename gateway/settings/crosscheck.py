@@ -80,6 +80,9 @@ def _engine(name: str, engine: Mapping[str, object]) -> Iterator[Finding]:
             yield Finding(here, message, "leave it out")
         else:
             yield Finding(here, "trtllm-serve has no embeddings", "leave it out, and use a vllm engine for them")
+    if kind in ("trtllm", "triton") and engine.get("max_batch") is not None:
+        took = "takes one input at a time anyway" if kind == "triton" else "has no embeddings"
+        yield Finding(("engines", name, "max_batch"), f"is for vllm engines; {kind} {took}", "leave it out")
     seen: dict[str, int] = {}
     for index, url in enumerate(_items(engine.get("urls"))):
         if not isinstance(url, str):

@@ -47,6 +47,11 @@ class Engine(Section):
     max_in_flight: PositiveNumber | None = Field(
         default=None, description="requests at once per replica; default: unlimited", examples=["256"]
     )
+    max_batch: PositiveNumber | None = Field(
+        default=None,
+        description="vllm only: inputs of an embeddings request; longer lists are split; default: unlimited",
+        examples=["256"],
+    )
     embeddings: bool = Field(default=False, description="the engine also serves embeddings", examples=["false"])
     parser: ParserName | None = Field(
         default=None,

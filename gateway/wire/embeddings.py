@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.errors import ApiError, ContextLengthExceeded
+from gateway.errors import ApiError, ContextLengthExceeded, InvalidRequest
 
 _BLANK: Final = b" \t\r\n"
 
@@ -87,6 +87,7 @@ def _little(numbers: "array[float]") -> "array[float]":
 
 
 _LIMIT: Final = re.compile(r"maximum context length (?:is|of) (\d{1,9})")
+_INDEX: Final = re.compile(r"\binput\[(\d{1,6})\]")
 _SPECIAL_TOKENS: Final = 8
 """As many may come to a text's own tokens, of which each is at least a byte."""
 
@@ -110,6 +111,23 @@ def name_input(error: ApiError, given: msgspec.Raw | None) -> ApiError:
     longest = max(range(len(sizes)), key=sizes.__getitem__)
     message = f"{error.message} This is about at least one of the {len(sizes)} inputs; input[{longest}] is the longest."
     return ContextLengthExceeded(message, param="input", code=error.code)
+
+
+def of_item(error: InvalidRequest, name: str, first: int, *, alone: bool) -> InvalidRequest:
+    """The error about a part of a list, with the place in the whole list of what it is about.
+
+    ``first`` is where the part begins; ``alone``: it is one item. A part of several items already says which one is too
+    long, unless it is the last and has only one.
+    """
+    if alone or (isinstance(error, ContextLengthExceeded) and _INDEX.search(error.message) is None):
+        item = f"{name}[{first}]"
+        return type(error)(f"{item}: {error.message}", param=item, code=error.code)
+    param = None if error.param is None else _moved(error.param, first)
+    return type(error)(_moved(error.message, first), param=param, code=error.code)
+
+
+def _moved(text: str, by: int) -> str:
+    return _INDEX.sub(lambda found: f"input[{int(found[1]) + by}]", text)
 
 
 def _sizes(given: msgspec.Raw) -> list[int]:

@@ -14,7 +14,7 @@ from engines.simulator import SimulatedModel, Task, build_app, start
 from tests.integration.conftest import Gateway, one_engine
 from tests.support.json_type import Json
 from tests.support.openai_bytes import vllm_error
-from tests.support.scripted import ScriptedEngine, reply
+from tests.support.scripted import ScriptedEngine, Talk, reply
 from tests.support.sdk import openai_client
 from tests.support.serving import Serving
 
@@ -143,3 +143,124 @@ async def test_the_same_vectors_from_each_engine(gateway: Gateway, kind: EngineK
     assert json.loads(packed.model_dump_json())["model"] == "vectors"
     await serving.settled()
     await engine.stop()
+
+
+# ---- lists longer than a batch
+
+
+def batching(engine: ScriptedEngine, size: int) -> dict[str, Json]:
+    """Settings of a vLLM that takes so many inputs at once."""
+    return one_engine(engine, max_batch=size)
+
+
+async def count_inputs(talk: Talk) -> None:
+    """Vectors that tell their inputs: one number each, the number in the text (or the first token id)."""
+    inputs = talk.request.json["input"]
+    given = inputs if isinstance(inputs, list) else [inputs]
+    numbers = [float(one.strip("n") if isinstance(one, str) else one[0]) for one in given]
+    body = answer(*([number] for number in numbers)) | {
+        "usage": {"prompt_tokens": len(numbers), "total_tokens": len(numbers)}
+    }
+    await reply(body)(talk)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 7, 50])
+async def test_a_list_longer_than_a_batch_is_split_and_put_together(
+    gateway: Gateway, engine: ScriptedEngine, count: int
+) -> None:
+    """No request has more inputs than the engine takes; the answer is that to the whole list, in its order."""
+    serving = await gateway(batching(engine, 3))
+    engine.answer(count_inputs)
+    async with await serving.connect() as client:
+        await client.post("/v1/embeddings", {"model": "vectors", "input": [f"n{number}" for number in range(count)]})
+        heard = await client.answer()
+    assert [item["embedding"] for item in heard.json["data"]] == [[float(number)] for number in range(count)]
+    assert [item["index"] for item in heard.json["data"]] == list(range(count))
+    assert heard.json["usage"] == {"prompt_tokens": count, "total_tokens": count}
+    assert heard.header("x-turnout-translated") == ("input" if count > 3 else None)
+    sizes = sorted(len(request.json["input"]) for request in engine.requests)
+    assert sum(sizes) == count
+    assert max(sizes) <= 3
+    assert len(sizes) == -(-count // 3)
+
+
+async def test_one_text_and_one_list_of_ids_are_no_batch(gateway: Gateway, engine: ScriptedEngine) -> None:
+    """However long they are."""
+    settings = batching(engine, 1)
+    settings["models"]["vectors"]["token_inputs"] = "pass"
+    engine.answer(reply(answer(FLOATS)))
+    serving = await gateway(settings)
+    async with await serving.connect() as client:
+        for given in ("a text", [1, 2, 3], ["alone"], [[1, 2]]):
+            await client.post("/v1/embeddings", {"model": "vectors", "input": given})
+            assert (await client.answer()).status == 200
+    assert [request.json["input"] for request in engine.requests] == ["a text", [1, 2, 3], ["alone"], [[1, 2]]]
+
+
+async def test_lists_of_ids_are_split_between_lists(gateway: Gateway, engine: ScriptedEngine) -> None:
+    settings = batching(engine, 2)
+    settings["models"]["vectors"]["token_inputs"] = "pass"
+    engine.answer(count_inputs)
+    serving = await gateway(settings)
+    async with await serving.connect() as client:
+        await client.post("/v1/embeddings", {"model": "vectors", "input": [[0, 9], [1], [2, 9, 9]]})
+        heard = await client.answer()
+    assert [item["embedding"] for item in heard.json["data"]] == [[0.0], [1.0], [2.0]]
+    assert len(engine.requests) == 2
+
+
+@pytest.mark.parametrize("place", range(5))
+async def test_the_input_that_is_too_long_is_named_by_its_place_in_the_whole_list(
+    gateway: Gateway, engine: ScriptedEngine, place: int
+) -> None:
+    """Not by its place in the batch; the last batch has one input only."""
+    message = (
+        "This model's maximum context length is 20 tokens. However, your prompt contains at least 21 input tokens."
+    )
+    serving = await gateway(batching(engine, 2))
+
+    async def refuse_long(talk: Talk) -> None:
+        if any(len(text) > 20 for text in talk.request.json["input"]):
+            await reply(vllm_error(message), status=400)(talk)
+        else:
+            await count_inputs(talk)
+
+    engine.answer(refuse_long)
+    texts = [f"n{number}" for number in range(5)]
+    texts[place] = "river " * 9
+    async with await serving.connect() as client:
+        await client.post("/v1/embeddings", {"model": "vectors", "input": texts})
+        heard = await client.answer()
+    assert (heard.status, heard.error["code"]) == (400, "context_length_exceeded")
+    assert heard.error["param"] == f"input[{place}]"
+    assert heard.error["message"].startswith(f"input[{place}]: ")
+    await serving.settled()
+
+
+async def test_the_longest_of_several_is_named_by_its_place_in_the_whole_list(
+    gateway: Gateway, engine: ScriptedEngine
+) -> None:
+    """When it is not clear which one the engine means."""
+    serving = await gateway(batching(engine, 2))
+    message = "This model's maximum context length is 5 tokens. However, your prompt contains at least 6 input tokens."
+
+    async def refuse_text(talk: Talk) -> None:
+        refused = "longer text" in talk.request.json["input"]
+        await (reply(vllm_error(message), status=400) if refused else count_inputs)(talk)
+
+    engine.answer(refuse_text)
+    async with await serving.connect() as client:
+        await client.post("/v1/embeddings", {"model": "vectors", "input": ["n0", "n1", "some text", "longer text"]})
+        heard = await client.answer()
+    assert heard.error["param"] == "input"
+    assert "input[3] is the longest" in heard.error["message"]
+
+
+async def test_what_concerns_every_input_names_none(gateway: Gateway, engine: ScriptedEngine) -> None:
+    serving = await gateway(batching(engine, 2))
+    engine.answer(reply(vllm_error("dimensions is not for this model."), status=400))
+    async with await serving.connect() as client:
+        await client.post("/v1/embeddings", {"model": "vectors", "input": ["n0", "n1", "n2"], "dimensions": 5})
+        heard = await client.answer()
+    assert heard.status == 400
+    assert "input" not in heard.error["message"]

@@ -99,6 +99,7 @@ async def test_prompts_that_are_too_long_take_no_engine_out(
             assert (answer.status, answer.error["code"]) == (400, "context_length_exceeded")
             assert answer.header("x-turnout-attempts") == "1"
             assert "tiny" not in answer.error["message"]
+            assert answer.error["message"].endswith("(context_length_exceeded)")
     assert all_up(serving)
 
 

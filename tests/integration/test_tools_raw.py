@@ -261,6 +261,7 @@ async def test_forced_calls_of_a_trtllm_without_it_are_refused(served: Json, eng
         await whole(sdk, tool_choice=choice)
 
     assert (raised.value.param, raised.value.code) == ("tool_choice", "unsupported_parameter")
+    assert "engines.e.guided_decoding: true" in raised.value.message
     assert raw.bodies == []
 
 

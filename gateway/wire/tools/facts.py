@@ -35,6 +35,7 @@ class Facts:
         learnt: the engine itself has said that it has no parser.
         guided: trtllm-serve was started with a guided decoding backend.
         version: the engine's; empty if it is not known.
+        engine: its name in the configuration.
     """
 
     kind: EngineKind
@@ -44,6 +45,7 @@ class Facts:
     learnt: bool = False
     guided: bool = False
     version: str = ""
+    engine: str = "NAME"
 
     @property
     def wire(self) -> Format | None:

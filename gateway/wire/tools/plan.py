@@ -65,7 +65,10 @@ class Refused:
 
 Plan: TypeAlias = Off | EngineParses | Raw | Forced | Named | Union | Refused
 
-_NO_GUIDE: Final = "'tool_choice' cannot force a call on this model's engine, which has no guided decoding."
+_NO_GUIDE: Final = (
+    "'tool_choice' cannot force a call on this model's engine, of which no guided decoding is known. If it was started "
+    "with a guided decoding backend, 'engines.%s.guided_decoding: true' in the gateway's configuration says so."
+)
 
 
 def plan(facts: Facts, ask: Ask) -> Plan:
@@ -100,7 +103,7 @@ def _trtllm(facts: Facts, ask: Ask) -> Plan:
         if facts.guided and not (choice.mode == "named" and facts.parses):
             return Forced("it has guided decoding")
         if choice.mode == "required" or facts.parses is False:
-            return Refused("tool_choice", _NO_GUIDE)
+            return Refused("tool_choice", _NO_GUIDE % facts.engine)
         return _engine(facts)
     if (why := _gateway(facts)) is not None:
         return Raw(why)

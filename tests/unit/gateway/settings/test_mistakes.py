@@ -116,6 +116,11 @@ def test_a_wrong_key_or_value_is_pointed_at(line: str, problem: str, wrong: Wron
             "2:53: engines.q.embeddings: trtllm-serve has no embeddings (leave it out, and use a vllm engine for them)",
         ),
         (
+            "{kind: triton, urls: [http://h:1], max_batch: 5}",
+            "2:52: engines.q.max_batch: is for vllm engines; triton takes one input at a time anyway (leave it out)",
+        ),
+        ("{kind: vllm, urls: [http://h:1], max_batch: 0}", "2:50: engines.q.max_batch: "),
+        (
             '{kind: vllm, urls: [http://h:1], api_key: "${BAD"}',
             "2:48: engines.q.api_key: a reference without its }: expected ${NAME} or ${NAME:-default} (write $${",
         ),
