@@ -173,7 +173,10 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format(
         "llama3_json",
         "Llama 3.1, 3.2, 3.3; Llama 4 with JSON templates",
-        (Grammar(Kernel.JSON, opens=("<|python_tag|>",)), _BARE_OBJECT),
+        (
+            Grammar(Kernel.JSON, opens=("<|python_tag|>",), skips=("<|python_tag|>",)),
+            Grammar(Kernel.JSON, skips=("<|python_tag|>",), at_start=True, only_offered=True),
+        ),
         special=True,
     ),
     Format("pythonic", "Llama 3.2 1B and 3B, ToolACE", _pythonic("<|python_start|>", "<|python_end|>")),

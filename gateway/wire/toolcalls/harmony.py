@@ -202,6 +202,9 @@ class HarmonyMachine(Machine):
         if self._setting.starts_in_reasoning:
             return self._thoughts
         word = yield from cursor.lit(_LEAD)
+        if not word and self._setting.guided:
+            yield from self._lead()
+            return content
         if word.endswith("to=") and "commentary" not in word:
             return (yield from self._message(word, content)) or content
         if word.endswith("<|message|>"):

@@ -22,8 +22,9 @@ _FENCE_LABEL: Final = re.compile(r"[A-Za-z0-9_]*")
 class Reader:
     """One answer being read.
 
-    `only_offered` is set while the shape being read counts only for offered tools. `named` is a call whose name is
-    known but whose arguments have not begun: if the answer is cut there, the call was still begun.
+    `only_offered` is set while the shape being read counts only for offered tools, `needs_arguments` while an object
+    with nothing but a name is no call. `named` is a call whose name is known but whose arguments have not begun: if the
+    answer is cut there, the call was still begun.
     """
 
     def __init__(self, offer: Offer, sink: Sink) -> None:
@@ -31,6 +32,7 @@ class Reader:
         self.sink: Final = sink
         self.offer: Final = offer
         self.only_offered = False
+        self.needs_arguments = False
         self.named: tuple[str, str] | None = None
         self.reason: str | None = None
 

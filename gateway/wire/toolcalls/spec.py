@@ -147,8 +147,9 @@ class Grammar:
 
     @cached_property
     def after_value(self) -> Marks:
-        """What can follow the end of an XML value."""
-        return marks(*self.param.opens, *self.structure, *COMMON_TURN_ENDS)
+        """What can follow the end of an XML value: of two closers in a row, the first is data."""
+        follows = (word for word in self.structure if word not in self.param_closes)
+        return marks(*self.param.opens, *follows, *COMMON_TURN_ENDS)
 
     @cached_property
     def value_ends(self) -> Marks:
@@ -159,6 +160,11 @@ class Grammar:
     def after_item(self) -> Marks:
         """What can follow the end of an XML item."""
         return marks(*self.closes, *self.item_opens, *self.opens, *self.skips, *COMMON_TURN_ENDS)
+
+    @cached_property
+    def instead_of_arguments(self) -> Marks:
+        """What shows that a named call has no arguments."""
+        return marks(*self.item_closes, *self.closes, *self.item_opens, *self.opens, *COMMON_TURN_ENDS, "</s>")
 
     @cached_property
     def after_section(self) -> Marks:

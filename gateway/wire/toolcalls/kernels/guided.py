@@ -39,7 +39,7 @@ def read(reader: Reader, forced: str) -> Pull[None]:
 def _arguments(reader: Reader, forced: str) -> Pull[None]:
     """The arguments of the forced function, unless they turn out to be a whole call of an offered one."""
     reader.cursor.mark()
-    reader.only_offered = True
+    reader.only_offered = reader.needs_arguments = True
     before = reader.sink.count
     try:
         yield from json_calls.read_object(reader, _CALL)
@@ -51,7 +51,7 @@ def _arguments(reader: Reader, forced: str) -> Pull[None]:
     else:
         return
     finally:
-        reader.only_offered = False
+        reader.only_offered = reader.needs_arguments = False
     reader.begin(forced)
     yield from reader.json(reader.arguments)
     reader.end()

@@ -76,7 +76,7 @@ def read_object(reader: Reader, grammar: Grammar) -> Pull[None]:
     yield from _members(reader, grammar, call)
     if call.done:
         return
-    guessed = call.foreign or (reader.only_offered and not reader.offer.known)
+    guessed = call.foreign or reader.needs_arguments or (reader.only_offered and not reader.offer.known)
     if not call.name or (guessed and not call.have_arguments):
         raise MismatchError
     reader.call(call.name, "".join(call.arguments) or "{}", call.id)

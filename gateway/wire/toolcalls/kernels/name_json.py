@@ -109,10 +109,10 @@ def _body(reader: Reader, grammar: Grammar, name: str, call_id: str) -> Pull[Non
             break
     fenced = yield from reader.fence()
     char = yield from cursor.peek()
-    if char == "<" and (yield from _ends_here(reader, grammar)):
-        reader.call(name, "{}", call_id)
-        return
-    if not char and not reader.cut and grammar.item_closes:
+    if fenced and char == "`":
+        yield from reader.fence_end()
+        char = yield from cursor.peek()
+    if (yield from cursor.ahead(grammar.instead_of_arguments)) or (not char and not reader.cut):
         reader.call(name, "{}", call_id)
         return
     yield from json_calls.read_arguments(reader, name, call_id)
@@ -122,8 +122,3 @@ def _body(reader: Reader, grammar: Grammar, name: str, call_id: str) -> Pull[Non
 
 def _between(grammar: Grammar) -> Marks:
     return marks(*grammar.head.ends, *grammar.skips) if grammar.skips else marks(*grammar.head.ends)
-
-
-def _ends_here(reader: Reader, grammar: Grammar) -> Pull[bool]:
-    """Whether the item ends where its arguments should begin: a call without arguments."""
-    return bool((yield from reader.cursor.ahead(marks(*grammar.item_closes, *grammar.closes))))

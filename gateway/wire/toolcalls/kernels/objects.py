@@ -25,6 +25,7 @@ def read(reader: Reader, grammar: Grammar) -> Pull[None]:
     """
     cursor = reader.cursor
     reader.named = None
+    yield from cursor.spaces()
     prefixed = yield from cursor.lit(_CALL)
     if not prefixed:
         raise MismatchError if (yield from cursor.peek()) else CutError

@@ -225,18 +225,24 @@ def _after_comma(reader: Reader, given: int) -> Pull[str]:
 
 
 def _string(reader: Reader, emit: Callable[[str], None], *, raw: bool) -> Pull[None]:
+    """One string, or several side by side, which Python joins."""
     cursor = reader.cursor
-    quote = yield from cursor.lit(_QUOTES)
     emit('"')
+    while quote := (yield from cursor.lit(_QUOTES)):
+        yield from _inside(reader, emit, quote, raw=raw)
+        yield from cursor.spaces()
+        raw = False
+    emit('"')
+
+
+def _inside(reader: Reader, emit: Callable[[str], None], quote: str, *, raw: bool) -> Pull[None]:
+    """The inside of a string up to its closing quote."""
     ends = marks(quote, "\\")
-    while True:
-        word = yield from cursor.until(ends, lambda text: emit(escaped(text)))
-        if not word:
-            raise CutError
+    while word := (yield from reader.cursor.until(ends, lambda text: emit(escaped(text)))):
         if word == quote:
-            emit('"')
             return
         yield from _escape(reader, emit, raw=raw)
+    raise CutError
 
 
 def _escape(reader: Reader, emit: Callable[[str], None], *, raw: bool) -> Pull[None]:
