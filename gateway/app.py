@@ -30,9 +30,10 @@ from gateway.errors import ApiError
 from gateway.logs import access_log
 from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
+from gateway.proxy.building import build_plane
 from gateway.proxy.deadlines import Deadlines
 from gateway.proxy.paths import FORWARDED
-from gateway.proxy.plane import Ids, Plane, build_plane
+from gateway.proxy.plane import Ids, Plane
 from gateway.proxy.reactions import Reactions
 from gateway.proxy.verdicts import going_away
 from gateway.settings.tree import Settings

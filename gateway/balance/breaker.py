@@ -72,6 +72,13 @@ class Breaker:
         self._good = Window(self._settings.window)
         self._bad = Window(self._settings.window)
 
+    def adjust(self, settings: BreakerSettings) -> None:
+        """Go on with other settings, in the same position; what a window of another length counted is forgotten."""
+        longer_or_shorter = settings.window != self._settings.window
+        self._settings = settings
+        if longer_or_shorter:
+            self._forget()
+
     def served(self, now: float) -> None:
         """Count a good outcome of the current closed term: the success path, kept short."""
         self.streak = 0

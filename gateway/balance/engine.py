@@ -199,6 +199,15 @@ class Engine:
             position = endpoint.breaker.position
             self.notice(StateChange(self.name, endpoint, old, endpoint.state, position, endpoint.reason, now))
 
+    def adjust(self, resilience: Resilience, now: float) -> None:
+        """Judge by other settings from here on; what is known of the endpoints stays known."""
+        self.resilience = resilience
+        for endpoint in self.endpoints:
+            endpoint.check.adjust(resilience.health)
+            endpoint.breaker.adjust(resilience.breaker)
+            self.place(endpoint)
+        self.due = min(self.due, now)
+
     # -- membership ---------------------------------------------------------------------------------------------------
 
     def drain(self, now: float, url: str | None = None, reason: str = "drained by an operator") -> list[Endpoint]:
@@ -226,17 +235,19 @@ class Engine:
         return True
 
     def update(self, wanted: Iterable[Endpoint], now: float) -> list[Endpoint]:
-        """Make the members those of `wanted`; one whose URL is here already stays as it is, with all its state.
+        """Make the members those of `wanted`, in their order and with their limits and weights.
 
-        Returns the endpoints that have left: they drain, and are done when nothing is in flight on them.
+        One whose URL is here already stays, with all its state. Returns the endpoints that have left: they drain, and
+        are done when nothing is in flight on them.
         """
         known = {endpoint.url: endpoint for endpoint in self.endpoints}
-        kept: set[str] = set()
+        kept: dict[str, Endpoint] = {}
         for endpoint in wanted:
             if endpoint.url in kept:
                 continue
-            kept.add(endpoint.url)
-            if endpoint.url not in known:
+            here = kept[endpoint.url] = known.get(endpoint.url, endpoint)
+            here.max_in_flight, here.weight = endpoint.max_in_flight, endpoint.weight
+            if here is endpoint:
                 self._adopt(endpoint)
                 endpoint.warm_since = now
                 self._set_drain(endpoint, self.drain_reason, now)
@@ -244,9 +255,20 @@ class Engine:
         for endpoint in gone:
             self._set_drain(endpoint, "no longer an address of this engine", now)
             self.endpoints.remove(endpoint)
+        self._put_in_order(list(kept.values()))
         self._release(now)
         self.due = min(self.due, now)
         return gone
+
+    def _put_in_order(self, members: list[Endpoint]) -> None:
+        """Let the members stand as these do, and see whether their limits still have room."""
+        self._orders = len(members)
+        for order, endpoint in enumerate(members):
+            endpoint.order = order
+        self.endpoints.sort(key=_ORDER)
+        self.ready.sort(key=_ORDER)
+        for endpoint in members:
+            self.place(endpoint)
 
     def _release(self, now: float) -> None:
         """Take back endpoints that are ejected beyond the limit, because others have left; the next due first."""

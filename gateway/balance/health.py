@@ -46,6 +46,11 @@ class HealthCheck:
         self.due = -inf
         self.verdict = Health.UNKNOWN
 
+    def adjust(self, settings: HealthSettings) -> None:
+        """Go on with other settings; what is known stays known."""
+        self._settings = settings
+        self.due = min(self.due, self._asked + settings.interval)
+
     def passed(self, now: float) -> bool:
         """Note a good answer; True if the verdict changed."""
         against = self.verdict is Health.DOWN

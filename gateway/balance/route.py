@@ -1,12 +1,12 @@
 """A model's route: target by weight, endpoint by policy, as a lease."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
 from gateway.balance.endpoint import Endpoint, EndpointState
-from gateway.balance.engine import SERVING, Tier
+from gateway.balance.engine import SERVING, Engine, Tier
 from gateway.balance.lease import Lease, Target
 from gateway.balance.policies.hashing import weighted_score
 from gateway.balance.policies.policy import Pick, Policy, Rng
@@ -49,16 +49,32 @@ class Route:
     __slots__ = ("_slots", "_sole", "created", "model", "policy", "targets", "task")
 
     def __init__(
-        self, model: str, targets: Sequence[Target], policy: Policy, *, task: str = "chat", created: int = 0
+        self,
+        model: str,
+        targets: Sequence[Target],
+        policy: Policy,
+        *,
+        task: str = "chat",
+        created: int = 0,
+        follows: "Route | None" = None,
     ) -> None:
-        """`created` is the time in the model listing (Unix seconds), `task` what the model is for."""
+        """`created` is the time in the model listing (Unix seconds), `task` what the model is for.
+
+        Targets that `follows` has too, under the same policy, go on with what their choosers remember.
+        """
         self.model = model
         self.targets = tuple(targets)
         self.policy = policy
         self.task = task
         self.created = created
-        self._slots = [_Slot(target, policy.picker()) for target in self.targets]
+        known = {} if follows is None or follows.policy != policy else follows.choosers
+        self._slots = [_Slot(target, known.get((target.engine, target.model)) or policy.picker()) for target in targets]
         self._sole = self._slots[0] if len(self._slots) == 1 else None
+
+    @property
+    def choosers(self) -> Mapping[tuple[Engine, str], Pick]:
+        """The chooser of each target, by engine and the engine's name for the model."""
+        return {(slot.engine, slot.target.model): slot.pick for slot in self._slots}
 
     def acquire(self, key: bytes | None, now: float, rng: Rng, tried: Collection[Endpoint] = ()) -> Lease | Unavailable:
         """Choose an endpoint that this request has not tried yet. The caller must end the lease, exactly once.

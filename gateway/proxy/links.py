@@ -28,7 +28,8 @@ class EndpointLink:
 
 @dataclass(slots=True, eq=False)
 class EngineLink:
-    """An engine with what the data path must know of it. It may outlive the plane that made it.
+    """An engine with what the data path must know of it. It outlives the plane that made it while its name, its kind
+    and one of its addresses stay the same; then everything that is known about its endpoints stays, too.
 
     ``endpoints`` also holds those that have left while requests still run on them. ``addresses`` is what the names of
     ``dns+`` URLs stand for now. ``queues`` are served when an attempt ends here. ``wants_load``: somebody chooses by
@@ -50,16 +51,29 @@ class EngineLink:
     without_parser: bool = False
     refusing: set[Endpoint] = field(default_factory=set)
 
+    def is_meant_by(self, settings: EngineSettings) -> bool:
+        """Whether an engine that is configured so, under the same name, is this one."""
+        return settings.kind is self.settings.kind and not set(settings.urls).isdisjoint(self.settings.urls)
+
+    def adopt(self, settings: EngineSettings, known: Mapping[str, tuple[str, ...]], now: float) -> None:
+        """Goes on under other settings. What is under way is finished. ``known``: what names stand for now."""
+        self.settings = settings
+        self.timeouts = settings.timeouts
+        self.embeddings = settings.embeddings
+        self.addresses = {url: known[url] for url in settings.urls if url in known}
+        self.engine.adjust(resilience_of(settings), now)
+        self.follow(now)
+        for link in self.endpoints.values():
+            link.pool.connect_timeout = settings.timeouts.connect
+            link.heads = self._heads(link.endpoint)
+
     def follow(self, now: float) -> None:
         """Makes the engine's endpoints those that its URLs and ``addresses`` name; what runs on others goes on."""
         for gone in self.engine.update(endpoints_of(self.settings, self.addresses), now):
             self.endpoints[gone].pool.retire()
-        members = set(self.engine.endpoints)
-        for done in [one for one in self.endpoints if one not in members and not one.in_flight]:
-            del self.endpoints[done]
-        for endpoint in self.engine.endpoints:
-            if endpoint not in self.endpoints:
-                self.endpoints[endpoint] = self._connected(endpoint)
+        known, members = self.endpoints, self.engine.endpoints
+        self.endpoints = {one: known.get(one) or self._connected(one) for one in members}
+        self.endpoints |= {one: link for one, link in known.items() if one not in self.endpoints and one.in_flight}
 
     def _connected(self, endpoint: Endpoint) -> EndpointLink:
         pool = ConnectionPool(
@@ -69,9 +83,11 @@ class EngineLink:
             connect_timeout=self.timeouts.connect,
             keep_alive=self.profile.keep_alive,
         )
+        return EndpointLink(endpoint, pool, self._heads(endpoint))
+
+    def _heads(self, endpoint: Endpoint) -> Mapping[Operation, bytes]:
         key = self.settings.api_key.get_secret_value() if self.settings.api_key is not None else ""
-        heads = {operation: _head(endpoint, path, key) for operation, path in self.profile.paths.items()}
-        return EndpointLink(endpoint, pool, heads)
+        return {operation: _head(endpoint, path, key) for operation, path in self.profile.paths.items()}
 
 
 def link_engine(
@@ -82,15 +98,19 @@ def link_engine(
     known: Mapping[str, tuple[str, ...]],
 ) -> EngineLink:
     """Makes the link of an engine. ``known``: what names stood for until now."""
-    judged = Resilience(health=HealthSettings(interval=settings.health.interval))
     addresses = {url: known[url] for url in settings.urls if url in known}
     members = endpoints_of(settings, addresses)
-    engine = Engine(name, settings.kind, members, resilience=judged, notice=notice or (lambda _: None))
+    engine = Engine(name, settings.kind, members, resilience=resilience_of(settings), notice=notice or (lambda _: None))
     kind = profile(settings.kind)
     link = EngineLink(engine, kind, settings.timeouts, name.encode(), settings, loop, settings.embeddings)
     link.addresses = addresses
     link.follow(loop.time())
     return link
+
+
+def resilience_of(settings: EngineSettings) -> Resilience:
+    """How the engine's endpoints are judged."""
+    return Resilience(health=HealthSettings(interval=settings.health.interval))
 
 
 def endpoints_of(settings: EngineSettings, addresses: Mapping[str, tuple[str, ...]]) -> Iterator[Endpoint]:

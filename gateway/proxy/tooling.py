@@ -13,6 +13,7 @@ import structlog
 from engines.policy import Members
 from gateway.metrics import Meters
 from gateway.proxy.links import EngineLink
+from gateway.settings.engines import Engine as EngineSettings
 from gateway.settings.models import Model as ModelSettings
 from gateway.wire.shape import ReasoningField, Stage
 from gateway.wire.shape.plain import Plain
@@ -49,15 +50,18 @@ _log = structlog.get_logger()
 class Tooling:
     """One model on one engine. ``name``: as configured; ``model``: as the engine calls it."""
 
-    __slots__ = ("_link", "_meters", "_name", "_told", "found", "keeps_ids", "parse", "plain", "rule")
+    __slots__ = ("_engine", "_link", "_meters", "_name", "_told", "found", "keeps_ids", "parse", "plain", "rule")
 
-    def __init__(self, name: str, settings: ModelSettings, link: EngineLink, model: str, meters: Meters) -> None:
+    def __init__(
+        self, name: str, settings: ModelSettings, engine: EngineSettings, link: EngineLink, model: str, meters: Meters
+    ) -> None:
         self._name = name
+        self._engine = engine
         self._link = link
         self._meters = meters
         self._told = False
         self.parse = Parse(settings.tools.parse)
-        self.found: Finding = known_format(settings.tools.format, link.settings.parser, link.profile.kind, model, name)
+        self.found: Finding = known_format(settings.tools.format, engine.parser, link.profile.kind, model, name)
         thinking = settings.reasoning
         self.rule = ReasoningRule(thinking.format, thinking.opened, ReasoningField(thinking.field))
         wire = self.facts.wire
@@ -74,9 +78,9 @@ class Tooling:
             link.profile.kind,
             self.parse,
             self.found,
-            link.settings.parser,
+            self._engine.parser,
             link.without_parser,
-            link.settings.guided_decoding,
+            self._engine.guided_decoding,
             link.engine.version or "",
             link.engine.name,
         )

@@ -228,7 +228,6 @@ class ConnectionPool:
     __slots__ = (
         "_address",
         "_closed",
-        "_connect_timeout",
         "_connecting",
         "_idle",
         "_keep",
@@ -236,6 +235,7 @@ class ConnectionPool:
         "_open",
         "_sweeper",
         "_tls",
+        "connect_timeout",
     )
 
     def __init__(
@@ -250,7 +250,7 @@ class ConnectionPool:
         self._loop = loop
         self._address = address
         self._tls = tls
-        self._connect_timeout = connect_timeout
+        self.connect_timeout = connect_timeout
         self._keep = max(0.0, keep_alive - EARLIER)
         # A dict is a stack with removal from the middle: idle connections that the engine closes leave it in O(1).
         self._idle: dict[Connection, None] = {}
@@ -293,7 +293,7 @@ class ConnectionPool:
     async def _connect(self, listener: Listener) -> None:
         host, port = self._address
         try:
-            async with asyncio.timeout(self._connect_timeout):
+            async with asyncio.timeout(self.connect_timeout):
                 _, connection = await self._loop.create_connection(
                     lambda: Connection(self), host, port, ssl=self._tls, server_hostname=host if self._tls else None
                 )

@@ -13,7 +13,8 @@ from gateway.background.fetch import Fetch, NoAnswer
 from gateway.background.prober import Prober
 from gateway.balance.endpoint import EndpointState
 from gateway.metrics import Meters
-from gateway.proxy.plane import Plane, build_plane
+from gateway.proxy.building import build_plane
+from gateway.proxy.plane import Plane
 from gateway.settings.tree import Settings
 from tests.support.json_type import Json
 from tests.support.scripted import ScriptedEngine, Talk, hang_up, packets, reply, reset, silent, whole

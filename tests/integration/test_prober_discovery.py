@@ -8,7 +8,7 @@ import pytest
 from gateway.background.discovery import Discovery
 from gateway.background.fetch import Fetch
 from gateway.metrics import Meters
-from gateway.proxy.plane import build_plane
+from gateway.proxy.building import build_plane
 from gateway.settings.tree import Settings
 from tests.support.json_type import Json
 from tests.support.openai_bytes import EMBEDDINGS, vllm_error

@@ -16,7 +16,8 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from gateway.metrics import Meters
-from gateway.proxy.plane import Plane, build_plane
+from gateway.proxy.building import build_plane
+from gateway.proxy.plane import Plane
 from gateway.proxy.protocol import GatewayProtocol
 from gateway.proxy.upstream import Connection, ConnectionPool
 from gateway.settings.tree import Settings

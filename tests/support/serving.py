@@ -11,9 +11,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.app import Gateway, create_app
 from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
+from gateway.proxy.building import build_plane
 from gateway.proxy.carriers import Carrier, protocol_of
 from gateway.proxy.paths import FORWARDED
-from gateway.proxy.plane import Plane, PlaneSource, build_plane
+from gateway.proxy.plane import Plane, PlaneSource
 from gateway.settings.tree import Settings
 from tests.support.client import Client
 from tests.support.json_type import Json
