@@ -51,6 +51,7 @@ EVENTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "ejections": ("Endpoints taken out because requests fail on them.", ("engine",)),
     "circuit_changes": ("Changes of endpoints' circuit breakers.", ("engine", "position")),
     "tool_markup_leaked": ("Answers with tool-call markup in their content.", ("model",)),
+    "keys_refused": ("Requests refused for their key.", ("reason",)),
     "fallbacks": ("Requests that another model was asked to answer.", ("model", "fallback", "reason")),
 }
 """What happens now and then: the help text and the labels of each counter."""

@@ -1,10 +1,13 @@
 """What can be asked for: `/v1/models`. It reads the configuration, so it never fails because an engine is down."""
 
-from fastapi import APIRouter
+from collections.abc import Iterator
+
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from gateway.api.view import View
 from gateway.errors import ModelNotFound
+from gateway.proxy.callers import Caller
 from gateway.proxy.plane import Asked
 
 
@@ -28,17 +31,35 @@ def _entry(asked: Asked) -> ModelEntry:
     return ModelEntry(id=asked.name, created=asked.route.created)
 
 
+def _caller(view: View, request: Request) -> Caller | None:
+    """Who asks. Raises AuthenticationFailed where a key is needed and none is good."""
+    guard = view.plane.guard
+    if guard is None:
+        return None
+    caller = guard.caller(None, request.headers.raw)
+    guard.let_in(caller)
+    return caller
+
+
+def _usable(view: View, request: Request) -> Iterator[Asked]:
+    """What the caller may ask for."""
+    caller = _caller(view, request)
+    for asked in view.plane.asked.values():
+        if caller is None or caller.may_ask(asked.name, asked.route.model):
+            yield asked
+
+
 def router(view: View) -> APIRouter:
     """The routes."""
     routes = APIRouter(tags=["models"])
 
-    async def list_models() -> ModelList:
-        """Lists what is configured, one entry per name and alias."""
-        return ModelList(data=[_entry(asked) for asked in view.plane.asked.values()])
+    async def list_models(request: Request) -> ModelList:
+        """Lists what the caller may use, one entry per name and alias."""
+        return ModelList(data=[_entry(asked) for asked in _usable(view, request)])
 
-    async def get_model(model: str) -> ModelEntry:
+    async def get_model(model: str, request: Request) -> ModelEntry:
         """Gives one entry. The name may hold slashes."""
-        asked = view.plane.asked.get(model)
+        asked = next((asked for asked in _usable(view, request) if asked.name == model), None)
         if asked is None:
             raise ModelNotFound(
                 f"The model '{model[:200]}' does not exist. GET /v1/models lists what can be asked for.", param="model"

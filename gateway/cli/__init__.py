@@ -22,7 +22,7 @@ class Command:
     function: str
 
 
-_GROUPS: Final = ("engines", "tools")
+_GROUPS: Final = ("engines", "keys", "tools")
 COMMANDS: Final = tuple(
     Command(name, f"gateway.cli.{name}", name)
     for name in (

@@ -32,7 +32,7 @@ def show_problems(errors: ConfigErrors) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
     for problem in errors.problems:
         console.print(_headline(problem))
-        for line, style in zip(pointer(problem, errors.lines), ("dim", "bold red"), strict=False):
+        for line, style in zip(pointer(problem, errors.lines_of(problem)), ("dim", "bold red"), strict=False):
             console.print(Text(line, style=style))
     count = len(errors.problems)
     if count > 1:

@@ -210,7 +210,8 @@ def serve(
     logs.configure(sys.stderr)
     application = create_app(settings, config_hash=config_hash)
     _require_parts()
-    _log.info("no key is asked for: whoever reaches the port may call every model")
+    if not settings.asks_for_keys:
+        _log.info("no key is asked for: whoever reaches the port may call every model")
     code = (_serve_alone if server.workers == 1 else _serve_together)(application, server, sockets, carrier)
     if code:
         raise typer.Exit(code)

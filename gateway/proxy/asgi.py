@@ -34,6 +34,8 @@ async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Recei
     carrier = AsgiCarrier(plane, send)
     inbound = read_headers(plane, operation, scope["headers"])
     try:
+        if plane.guard is not None:
+            plane.guard.let_in(inbound.caller)  # nobody's body is kept
         body = await read_body(plane, scope, receive)
     except ClientLeft:
         return

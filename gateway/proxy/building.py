@@ -1,6 +1,7 @@
 """From settings to a plane, and from one plane to the next."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -15,7 +16,9 @@ from gateway.balance.route import Route
 from gateway.logs import Observer
 from gateway.metrics import Meters
 from gateway.proxy.affinity import key_of, policy_of
+from gateway.proxy.callers import Callers
 from gateway.proxy.deadlines import Deadlines
+from gateway.proxy.guard import Guard
 from gateway.proxy.limits import Limits
 from gateway.proxy.links import EngineLink, addresses_of, link_engine
 from gateway.proxy.plane import Asked, Destination, Ids, Plane
@@ -83,6 +86,7 @@ def build_plane(
         RetryBudget(retry, loop.time()) if old is None or old.retry != retry else old.budget,
         retry,
         observe,
+        Guard(Callers(settings.keys), meters, time.time) if settings.asks_for_keys else None,
     )
     plane.enter(known)
     return plane

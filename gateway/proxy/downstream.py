@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engines.profile import Operation
+from gateway.proxy.callers import Caller
 from gateway.proxy.limits import Bounds
 
 
@@ -19,7 +20,7 @@ class Inbound:
     ``request_id`` is the client's, already found clean, or None. ``forward`` holds header lines for the engine.
     ``echo`` holds header lines that every answer to this request carries (CORS). ``objection``: why the body is not
     read, as a message and a code. ``bounds`` are the client's own limits, ``sessions`` the headers that keep requests
-    together, ``priority`` its rank in a queue.
+    together, ``priority`` its rank in a queue, ``caller`` is who asks; None where nobody with a known key does.
     """
 
     operation: Operation
@@ -30,6 +31,7 @@ class Inbound:
     bounds: Bounds | None = None
     sessions: Mapping[bytes, bytes] | None = None
     priority: float = 0.0
+    caller: Caller | None = None
 
 
 class Downstream(Protocol):

@@ -50,7 +50,10 @@ class Exchange(Seeker):
 
     def begin(self) -> None:
         """Starts to serve; every error ends up as an answer."""
+        guard = self._plane.guard
         try:
+            if guard is not None:
+                guard.let_in(self._inbound.caller)
             if self._inbound.objection is not None:
                 message, code = self._inbound.objection
                 raise InvalidRequest(message, code=code)
@@ -62,6 +65,8 @@ class Exchange(Seeker):
                     param="model",
                 )
             self._asked = asked
+            if guard is not None:
+                guard.allow(self._inbound, call.model, asked.route.model)
             if call.operation not in asked.unchecked:
                 check_asked(call, asked)
             self._plane.budget.request(self.started)

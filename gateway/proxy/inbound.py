@@ -1,6 +1,6 @@
 """From a request's headers to what an exchange needs of them: the same rules for every carrier."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from engines.profile import FORWARDED_HEADERS, Operation
@@ -31,9 +31,11 @@ NOT_JSON: Final = ("The body must be JSON, and content-type say so: application/
 """What vLLM and OpenAI do; and it keeps out web pages, which may send other types to anybody without being asked."""
 
 
-def read_headers(plane: Plane, operation: Operation, headers: Iterable[tuple[bytes, bytes]]) -> Inbound:
+def read_headers(plane: Plane, operation: Operation, headers: Sequence[tuple[bytes, bytes]]) -> Inbound:
     """What the headers say. Names are lower case."""
     inbound = Inbound(operation)
+    if plane.guard is not None and (caller := plane.guard.caller(operation, headers)) is not None:
+        inbound.caller, inbound.priority = caller, caller.priority
     origin = content_type = b""
     of_interest = _OF_INTEREST[operation]
     for name, value in headers:

@@ -23,6 +23,7 @@ from gateway.logs import Observer
 from gateway.metrics import Meter, Meters
 from gateway.proxy.affinity import Key, session_header
 from gateway.proxy.deadlines import Deadlines
+from gateway.proxy.guard import Guard
 from gateway.proxy.limits import Limits
 from gateway.proxy.links import EndpointLink, EngineLink, serves
 from gateway.proxy.queueing import AdmissionQueue
@@ -131,6 +132,7 @@ class Plane:
     budget: RetryBudget
     retry: RetrySettings
     observe: Observer | None = None
+    guard: Guard | None = None
     clock: Callable[[], float] = time.time
     rng: Callable[[], float] = random.random
     nowhere: Meter = field(init=False)

@@ -241,6 +241,8 @@ class GatewayProtocol(AnswerWriter):
 
     def _begin_body(self, plane: Plane, length: int | None, rest: bytes) -> None:
         self._state = State.BODY
+        if plane.guard is not None:
+            plane.guard.let_in(self._inbound.caller)  # nobody's body is kept
         if length is not None and length > plane.settings.server.max_body:
             raise too_large(plane.settings.server.max_body)
         self._since, self._seen = plane.loop.time(), 0

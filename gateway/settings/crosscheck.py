@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.settings.keycheck import check_keys
 from gateway.settings.problems import Finding, Path, did_you_mean, dotted
 
 _ENGINE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -48,6 +49,7 @@ def crosscheck(tree: Mapping[str, object]) -> Iterator[Finding]:
         yield from _model(name, _mapping(model), known)
         yield from _fallbacks(name, _mapping(model), models)
     yield from _names(models)
+    yield from check_keys(tree)
 
 
 def _fallbacks(name: str, model: Mapping[str, object], models: Mapping[str, object]) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Final
 
@@ -22,11 +22,15 @@ DEFAULT_FILES: Final = (File("turnout.yaml"), File("config/turnout.yaml"))
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings, the file they come from, and the SHA-256 of its text (64 hex digits)."""
+    """Settings, the file they come from, and the SHA-256 of what was read (64 hex digits).
+
+    `files` are all files whose text is part of it: the source, and the keys file if there is one.
+    """
 
     settings: Settings
     source: File
     text_hash: str
+    files: tuple[File, ...] = ()
 
 
 def load(path: File | None, environ: Mapping[str, str]) -> Loaded:
@@ -44,11 +48,67 @@ def load(path: File | None, environ: Mapping[str, str]) -> Loaded:
     tree: dict[str, object] = document.tree
     found, problems = overrides(environ, tree)
     place.origins = apply(tree, found)
-    settings, findings = _validate(tree, document.lost)
-    problems += place.document_problems() + place.problems(findings)
+    further = _further_keys(tree, source, environ)
+    settings, findings = _validate(tree, document.lost | further.lost)
+    problems += place.document_problems() + further.problems
+    problems += [further.placed(finding) or place.placed(finding) for finding in findings]
     if problems or settings is None:
-        raise ConfigErrors(problems, document.lines)
-    return Loaded(settings, source, hashlib.sha256(text.encode()).hexdigest())
+        raise ConfigErrors(problems, document.lines, {further.file: further.lines})
+    texts = text if further.text is None else f"{text}\0{further.text}"
+    files = (source,) if further.text is None else (source, File(further.file))
+    return Loaded(settings, source, hashlib.sha256(texts.encode()).hexdigest(), files)
+
+
+@dataclass(slots=True)
+class _FurtherKeys:
+    """The keys file: what was wrong with it, and where its entries are among the keys of the tree."""
+
+    file: str = ""
+    text: str | None = None
+    first: int = 0
+    """The index of its first entry in the tree."""
+    placer: "_Placer | None" = None
+    problems: list[Problem] = field(default_factory=list)
+    lost: set[Path] = field(default_factory=set)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.placer.document.lines if self.placer is not None else []
+
+    def placed(self, finding: Finding) -> Problem | None:
+        """The finding as a problem of this file; None if it is about something else."""
+        match finding.path:
+            case ("keys", int(index), *rest) if self.placer is not None and index >= self.first:
+                return self.placer.placed(replace(finding, path=(index - self.first, *rest)))
+            case _:
+                return None
+
+
+def _further_keys(tree: dict[str, object], source: File, environ: Mapping[str, str]) -> _FurtherKeys:
+    """Reads the keys file that the tree names, if it does, and adds its entries to the tree."""
+    name, keys = tree.get("keys_file"), tree.get("keys", [])
+    if not isinstance(name, str) or not name or not isinstance(keys, list):
+        return _FurtherKeys()
+    file = source.parent / name
+    further = _FurtherKeys(str(file), first=len(keys))
+    try:
+        further.text = _text(file)
+    except ConfigErrors as errors:
+        further.problems = list(errors.problems)
+        return further
+    document = read_document(further.text, environ)
+    further.placer = placer = _Placer(further.file, document)
+    further.problems = placer.document_problems()
+    entries = document.tree or []
+    if isinstance(entries, list):
+        tree["keys"] = [*keys, *entries]
+        further.lost = {
+            ("keys", path[0] + further.first, *path[1:]) for path in document.lost if isinstance(path[0], int)
+        }
+    elif not further.problems:
+        message = "expected a list of keys"
+        further.problems = [Problem(message, suggestion='- {name: team-a, hash: "sha256:…"}', file=further.file)]
+    return further
 
 
 def _default_file(environ: Mapping[str, str]) -> File:
@@ -116,10 +176,7 @@ class _Placer:
         suggestion = "engines: {qwen: {kind: vllm, urls: [http://127.0.0.1:8000]}}"
         return self._at(Finding((), message, suggestion), Position(1, 1))
 
-    def problems(self, findings: Iterable[Finding]) -> list[Problem]:
-        return [self._placed(finding) for finding in findings]
-
-    def _placed(self, finding: Finding) -> Problem:
+    def placed(self, finding: Finding) -> Problem:
         variable = origin_of(finding.path, self.origins or {}, self.document.places)
         if variable is not None:
             return Problem(finding.message, dotted(finding.path), finding.suggestion, variable=variable)

@@ -2,8 +2,9 @@
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -44,12 +45,23 @@ class ConfigErrors(Exception):
     """A configuration that cannot be used, with everything that is wrong with it.
 
     `lines` are the file's lines, secrets masked, for whoever wants to point at a mistake; empty without a file.
+    `others` has those of further files, by their names.
     """
 
-    def __init__(self, problems: Iterable[Problem], lines: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        problems: Iterable[Problem],
+        lines: Iterable[str] = (),
+        others: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    ) -> None:
         self.problems: tuple[Problem, ...] = tuple(sorted(problems, key=lambda problem: problem.order))
         self.lines: tuple[str, ...] = tuple(lines)
+        self._others = {file: tuple(its_lines) for file, its_lines in others.items()}
         super().__init__("\n".join(map(str, self.problems)))
+
+    def lines_of(self, problem: Problem) -> tuple[str, ...]:
+        """The lines of the file that a problem is in."""
+        return self._others.get(problem.file or "", self.lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from engines.profile import EngineKind
 from gateway.settings.engines import Engine
+from gateway.settings.keys import Key
 from gateway.settings.models import Model
 from gateway.settings.problems import ConfigErrors, Problem, did_you_mean
 from gateway.settings.section import Section, without_blanks
 from gateway.settings.server import Server
 from gateway.settings.values import (
+    Name,
     PositiveDuration,
     PositiveNumber,
     RefusedValueError,
@@ -72,6 +74,12 @@ class Settings(BaseSettings):
     )
     retry: Retry = Retry()
     admission: Admission = Admission()
+    keys: tuple[Key, ...] = Field(
+        default=(), description="who may call; default: everybody", examples=['[{name: team-a, hash: "sha256:…"}]']
+    )
+    keys_file: Name | None = Field(
+        default=None, description="a file with more keys, a list like `keys`", examples=["keys.yaml"]
+    )
     admin: Admin = Admin()
 
     @classmethod
@@ -91,6 +99,11 @@ class Settings(BaseSettings):
     @classmethod
     def _without_blanks(cls, given: object) -> object:
         return without_blanks(given, cls.model_fields)
+
+    @property
+    def asks_for_keys(self) -> bool:
+        """Whether callers have to show a key. An empty list of keys lets nobody in."""
+        return bool({"keys", "keys_file"} & self.model_fields_set)
 
     @property
     def discovers_models(self) -> bool:

@@ -27,7 +27,7 @@ class NotYet:
 
 
 NOT_YET: Final[tuple[NotYet, ...]] = (
-    NotYet("keys", "API keys for clients"),
+    NotYet("keys.*.limits", "rate limits"),
     NotYet("limits", "rate limits"),
     NotYet("state", "state shared through Redis"),
     NotYet("engines.*.launch", "launch settings"),

@@ -76,7 +76,7 @@ def _share(value: object) -> float:
 
 
 def _header_name(value: object) -> str:
-    text = _text(value)
+    text = as_text(value)
     if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", text):
         raise RefusedValueError("expected the name of a header, such as x-session-id")
     return text.lower()
@@ -113,7 +113,8 @@ def _size_above_zero(value: object) -> int:
     return size
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
+    """The value, if it is text. Raises RefusedValueError."""
     if isinstance(value, bool | int | float):
         raise RefusedValueError("expected text", "put it in quotes")
     if not isinstance(value, str):
@@ -122,21 +123,21 @@ def _text(value: object) -> str:
 
 
 def _name(value: object) -> str:
-    text = _text(value)
+    text = as_text(value)
     if not text or text != text.strip() or not text.isprintable():
         raise RefusedValueError("expected a name without blanks around it or control characters")
     return text
 
 
 def _path(value: object) -> str:
-    text = _text(value)
+    text = as_text(value)
     if not re.fullmatch(r"/[!-~]*", text):
         raise RefusedValueError("expected a path that begins with a slash, such as /health")
     return text
 
 
 def _origin(value: object) -> str:
-    text = _text(value)
+    text = as_text(value)
     if text == "*":
         return text
     if not re.fullmatch(rf"https?://(?:{_HOST.pattern})(?::[0-9]{{1,5}})?", text):
@@ -152,7 +153,7 @@ def engine_url(value: object) -> str:
     Raises:
         RefusedValueError: not http(s), no host, a bad port, credentials, a query, or the /v1 that the gateway adds.
     """
-    text = _text(value)
+    text = as_text(value)
     if text.startswith(MANY_ADDRESSES):
         return MANY_ADDRESSES + _http_url(text.removeprefix(MANY_ADDRESSES))
     return _http_url(text)
@@ -214,7 +215,7 @@ def _at_least_one(values: tuple[str, ...]) -> tuple[str, ...]:
 def _secret(value: object) -> SecretStr | None:
     if isinstance(value, SecretStr):
         return value
-    text = _text(value)
+    text = as_text(value)
     try:
         secret = read_secret(text)
     except ValueError as error:

@@ -192,7 +192,7 @@ def test_the_version_is_an_option_too(tmp_path: Path, option: str) -> None:
     assert (done.returncode, done.stdout) == (0, turnout("version", folder=tmp_path).stdout)
 
 
-@pytest.mark.parametrize("group", ["engines", "tools"])
+@pytest.mark.parametrize("group", ["engines", "keys", "tools"])
 def test_a_group_of_commands_alone_shows_its_help(tmp_path: Path, group: str) -> None:
     done = turnout(group, folder=tmp_path)
 

@@ -15,6 +15,12 @@ WHOLE = COMMENTED_OUT.sub(r"\1", EXAMPLE)
 """The example with everything in force."""
 
 
+@pytest.fixture(autouse=True)
+def keys_file(tmp_path: Path) -> None:
+    """The file that the example names."""
+    (tmp_path / "keys.yaml").touch()
+
+
 @pytest.mark.parametrize("key", [path for path in all_keys() if section_at(path) is None], ids=".".join)
 def test_every_key_is_shown(key: tuple[str, ...]) -> None:
     """As a key with a value, in force or commented out."""

@@ -245,7 +245,6 @@ def test_an_alias_may_belong_to_one_model_only(wrong: Wrong) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("keys: [{name: a}]", "1:1: keys: not supported yet: API keys for clients (leave it out for now)"),
         ("limits: {rpm: 1}", "1:1: limits: not supported yet"),
         ("state: {redis: x}", "1:1: state: not supported yet"),
         ("models: {m: {engine: qwen, shadow: {}}}", "1:28: models.m.shadow: not supported yet"),
@@ -334,7 +333,7 @@ def test_everything_is_reported_at_once_in_the_order_of_the_file(wrong: Wrong) -
           chat: {engine: qwn, aliases: [gpt]}
           other: {engine: qwen, aliases: [gpt, 1]}
           none: {policy: fastest}
-        keys: []
+        keys: [1]
         """,
         {"TURNOUT_SERVER__PORT": "x"},
     )
@@ -350,7 +349,7 @@ def test_everything_is_reported_at_once_in_the_order_of_the_file(wrong: Wrong) -
         "turnout.yaml:12:40 models.other.aliases[1]",
         "turnout.yaml:13:3 models.none",
         "turnout.yaml:13:18 models.none.policy",
-        "turnout.yaml:14:1 keys",
+        "turnout.yaml:14:8 keys[0]",
         "TURNOUT_SERVER__PORT server.port",
     ]
 

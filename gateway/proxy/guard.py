@@ -1,0 +1,41 @@
+"""What stands before the engines: whose key lets in, and to what. There is none where everybody may do everything."""
+
+from collections.abc import Callable, Iterable
+
+from engines.profile import Operation
+from gateway.errors import AuthenticationFailed
+from gateway.metrics import Meters
+from gateway.proxy.callers import Caller, Callers, let_in, not_allowed
+from gateway.proxy.downstream import Inbound
+
+
+class Guard:
+    """The keys in force. ``clock`` gives Unix seconds."""
+
+    __slots__ = ("_callers", "_meters", "clock")
+
+    def __init__(self, callers: Callers | None, meters: Meters, clock: Callable[[], float]) -> None:
+        self._callers = callers
+        self._meters = meters
+        self.clock = clock
+
+    def caller(self, operation: Operation | None, headers: Iterable[tuple[bytes, bytes]]) -> Caller | None:
+        """Whose key the headers show; None if that is nobody's, or if no key is asked for."""
+        return None if self._callers is None else self._callers.find(operation, headers)
+
+    def let_in(self, caller: Caller | None) -> None:
+        """Raises AuthenticationFailed for a caller without a good key, where keys are asked for."""
+        if self._callers is None:
+            return
+        try:
+            let_in(caller, self.clock())
+        except AuthenticationFailed:
+            self._meters.happened("keys_refused", "unknown" if caller is None else "not_good")
+            raise
+
+    def allow(self, inbound: Inbound, asked: str, model: str) -> None:
+        """Raises PermissionDenied for a model that the caller's key is not for."""
+        caller = inbound.caller
+        if caller is not None and not caller.may_ask(asked, model):
+            self._meters.happened("keys_refused", "model")
+            raise not_allowed(asked)
