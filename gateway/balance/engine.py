@@ -247,7 +247,7 @@ class Engine:
                 continue
             here = kept[endpoint.url] = known.get(endpoint.url, endpoint)
             here.max_in_flight, here.weight = endpoint.max_in_flight, endpoint.weight
-            if here is endpoint:
+            if endpoint.url not in known:
                 self._adopt(endpoint)
                 endpoint.warm_since = now
                 self._set_drain(endpoint, self.drain_reason, now)
