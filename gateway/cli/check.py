@@ -1,14 +1,25 @@
 """`turnout check`."""
 
+import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gateway.cli.report import read_settings
-from gateway.settings import Engine, Model
+from gateway.cli.report import as_github, as_json, show_problems
+from gateway.settings import ConfigErrors, Engine, Loaded, Model, load
 from gateway.settings.json_schema import json_schema_text
+from gateway.settings.problems import Problem
 from gateway.settings.reference import reference_text
+
+
+class Format(StrEnum):
+    """Who reads what `check` says."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
 
 
 def check(
@@ -18,6 +29,13 @@ def check(
             metavar="FILE", help="The configuration; default: $TURNOUT_CONFIG, turnout.yaml, config/turnout.yaml."
         ),
     ] = None,
+    strict: Annotated[  # noqa: FBT002 - an option
+        bool, typer.Option("--strict", help="Exit with 2 for warnings too.")
+    ] = False,
+    form: Annotated[
+        Format,
+        typer.Option("--format", help="text for people, json for programs, github for annotations of a pull request."),
+    ] = Format.TEXT,
     schema: Annotated[  # noqa: FBT002 - an option
         bool, typer.Option("--schema", help="Print the JSON Schema of the file, for editors, and check nothing.")
     ] = False,
@@ -25,13 +43,41 @@ def check(
         bool, typer.Option("--reference", help="Print every key with its meaning and default, and check nothing.")
     ] = False,
 ) -> None:
-    """Validate a configuration file: exit code 0 if it can be served, 2 with every problem otherwise."""
+    """Validate a configuration file: exit code 0 if it can be served, 2 with every problem otherwise.
+
+    Warnings are about what can be served and is probably not meant.
+    """
     if schema or reference:
         typer.echo(json_schema_text() if schema else reference_text(), nl=False)
         return
-    loaded = read_settings(file)
-    settings = loaded.settings
-    typer.echo(f"{loaded.source}: OK")
+    try:
+        loaded: Loaded | ConfigErrors = load(file, os.environ)
+    except ConfigErrors as errors:
+        loaded = errors
+    problems = loaded.problems if isinstance(loaded, ConfigErrors) else loaded.warnings
+    wrong = isinstance(loaded, ConfigErrors)
+    if form is Format.TEXT:
+        lines = loaded.lines
+        show_problems(problems, loaded.lines_of if isinstance(loaded, ConfigErrors) else lambda _: lines)
+        if isinstance(loaded, Loaded):
+            _sum_up(loaded)
+    else:
+        _print(problems, form, ok=not wrong)
+    if wrong or (strict and problems):
+        raise typer.Exit(2)
+
+
+def _print(problems: tuple[Problem, ...], form: Format, *, ok: bool) -> None:
+    if form is Format.JSON:
+        typer.echo(as_json(problems, ok=ok))
+    for problem in problems if form is Format.GITHUB else ():
+        typer.echo(as_github(problem))
+
+
+def _sum_up(loaded: Loaded) -> None:
+    settings, count = loaded.settings, len(loaded.warnings)
+    warned = f", with {count} warning{'s' if count > 1 else ''}" if count else ""
+    typer.echo(f"{loaded.source}: OK{warned}")
     for name, engine in settings.engines.items():
         typer.echo(f"  engine {name}: {_engine(engine)}")
     for name, model in settings.models.items():

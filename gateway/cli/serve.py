@@ -258,7 +258,7 @@ def _settings(config: Path | None, engines: Sequence[str]) -> tuple[Settings, st
     try:
         return Settings.from_engines(map(_kind_and_url, engines)), ""
     except ConfigErrors as errors:
-        show_problems(errors)
+        show_problems(errors.problems, errors.lines_of)
         raise typer.Exit(2) from None
 
 

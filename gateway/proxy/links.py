@@ -81,7 +81,7 @@ class EngineLink:
             (endpoint.host, endpoint.port),
             tls=ssl.create_default_context() if endpoint.tls else None,
             connect_timeout=self.timeouts.connect,
-            keep_alive=self.profile.keep_alive,
+            keep_alive=self.settings.keep_alive or self.profile.keep_alive,
         )
         return EndpointLink(endpoint, pool, self._heads(endpoint))
 

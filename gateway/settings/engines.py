@@ -63,5 +63,11 @@ class Engine(Section):
         description="trtllm only: it was started with a guided decoding backend, so that tool calls can be forced",
         examples=["false"],
     )
+    keep_alive: PositiveDuration | None = Field(
+        default=None,
+        description="seconds after which the engine closes an idle connection; default: 5, as every kind does unless "
+        "it is told otherwise",
+        examples=["5s"],
+    )
     timeouts: Timeouts = Timeouts()
     health: Health = Health()

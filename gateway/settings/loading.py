@@ -8,11 +8,12 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from gateway.settings.advice import advise
 from gateway.settings.crosscheck import crosscheck
 from gateway.settings.document import Document, Position, read_document
 from gateway.settings.environment import apply, origin_of, overrides
 from gateway.settings.explain import explain
-from gateway.settings.problems import ConfigErrors, Finding, Path, Problem, dotted
+from gateway.settings.problems import ConfigErrors, Finding, Level, Path, Problem, dotted
 from gateway.settings.tree import Settings
 from gateway.settings.unsupported import not_yet
 
@@ -24,13 +25,16 @@ DEFAULT_FILES: Final = (File("turnout.yaml"), File("config/turnout.yaml"))
 class Loaded:
     """Settings, the file they come from, and the SHA-256 of what was read (64 hex digits).
 
-    `files` are all files whose text is part of it: the source, and the keys file if there is one.
+    `files` are all files whose text is part of it: the source, and the keys file if there is one. `warnings` are about
+    what is allowed and probably not meant; `lines` are the source's, secrets masked.
     """
 
     settings: Settings
     source: File
     text_hash: str
     files: tuple[File, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    lines: tuple[str, ...] = ()
 
 
 def load(path: File | None, environ: Mapping[str, str]) -> Loaded:
@@ -56,7 +60,10 @@ def load(path: File | None, environ: Mapping[str, str]) -> Loaded:
         raise ConfigErrors(problems, document.lines, {further.file: further.lines})
     texts = text if further.text is None else f"{text}\0{further.text}"
     files = (source,) if further.text is None else (source, File(further.file))
-    return Loaded(settings, source, hashlib.sha256(texts.encode()).hexdigest(), files)
+    found_odd = (replace(place.placed(odd), level=Level.WARNING, rule=odd.rule) for odd in advise(settings))
+    warnings = tuple(sorted(found_odd, key=lambda problem: problem.order))
+    text_hash = hashlib.sha256(texts.encode()).hexdigest()
+    return Loaded(settings, source, text_hash, files, warnings, tuple(document.lines))
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -11,9 +12,17 @@ Path: TypeAlias = tuple[str | int, ...]
 """Where a value sits in the tree: mapping keys and list indexes, from the root."""
 
 
+class Level(StrEnum):
+    """How bad it is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    """It can be served, and is probably not meant."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake.
+    """One mistake, or a warning; `rule` names the kind of a warning.
 
     `line` and `column` count from 1. They are None where a mistake has no line: a file that cannot be read, or a value
     that an environment variable gave, which `variable` then names.
@@ -26,13 +35,19 @@ class Problem:
     line: int | None = None
     column: int | None = None
     variable: str | None = None
+    level: Level = Level.ERROR
+    rule: str = ""
 
     def __str__(self) -> str:
-        """`file:line:column: key.path: message (suggestion)`, in one line; parts that are not known are left out."""
+        """`file:line:column: key.path: message (suggestion)`, in one line; parts that are not known are left out.
+
+        A warning says so after its place.
+        """
         place = self.variable or self.file
         if place is not None and self.line is not None:
             place = f"{place}:{self.line}:{self.column}"
-        text = ": ".join(part for part in (place, self.key, self.message) if part)
+        level = self.level.value if self.level is not Level.ERROR else ""
+        text = ": ".join(part for part in (place, level, self.key, self.message) if part)
         return f"{text} ({self.suggestion})" if self.suggestion else text
 
     @property
@@ -77,6 +92,7 @@ class Finding:
     suggestion: str | None = None
     at_key: bool = False
     value_as: str = ""
+    rule: str = ""
 
 
 def dotted(path: Path) -> str:

@@ -1,5 +1,6 @@
 """`turnout check` and the frame of the command line, as processes."""
 
+import json
 import os
 import pty
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import COMMANDS
+from tests.conftest import ROOT
 
 GOOD = """\
 engines:
@@ -82,6 +84,75 @@ def test_every_problem_is_shown_with_a_pointer_and_exit_code_2(file: Path) -> No
         "3 problems",
     ]
     assert (done.returncode, done.stdout) == (2, "")
+
+
+ODD = GOOD.replace("[http://127.0.0.1:8000, http://127.0.0.1:8001]", "[http://h:1], keep_alive: 30s")
+
+
+def test_warnings_are_shown_and_the_file_is_good(file: Path) -> None:
+    """They go to stderr, so that the summary on stdout stays what it is."""
+    file.write_text(ODD)
+    done = turnout("check", "turnout.yaml", folder=file.parent)
+    assert done.stdout.splitlines()[0] == "turnout.yaml: OK, with 1 warning"
+    first, line, caret = done.stderr.splitlines()
+    assert first.startswith(
+        "turnout.yaml:2:54: warning: engines.qwen.keep_alive: vLLM closes idle connections after 5s"
+    )
+    assert line[caret.index("^") :] == "30s}"
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(("text", "code"), [(GOOD, 0), (ODD, 2), (BAD, 2)])
+def test_strict_turns_warnings_into_a_failure(file: Path, text: str, code: int) -> None:
+    file.write_text(text)
+    assert turnout("check", "--strict", file, folder=file.parent).returncode == code
+
+
+def test_programs_get_json(file: Path) -> None:
+    file.write_text(ODD)
+    done = turnout("check", "turnout.yaml", "--format", "json", folder=file.parent)
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, told["ok"]) == (0, "", True)
+    assert told["problems"][0] | {"message": "", "suggestion": ""} == {
+        "level": "warning",
+        "rule": "keep-alive",
+        "key": "engines.qwen.keep_alive",
+        "message": "",
+        "suggestion": "",
+        "file": "turnout.yaml",
+        "line": 2,
+        "column": 54,
+        "variable": None,
+    }
+    file.write_text(BAD)
+    done = turnout("check", "turnout.yaml", "--format", "json", folder=file.parent)
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, told["ok"]) == (2, "", False)
+    assert [(one["level"], one["line"]) for one in told["problems"]] == [("error", 2), ("error", 4), ("error", 6)]
+    assert "sk-secret" not in done.stdout
+
+
+def test_github_gets_annotations(file: Path) -> None:
+    """A file's name may hold what separates properties."""
+    odd = file.with_name("a,b:c%.yaml")
+    odd.write_text(ODD.replace("gpt-4o-mini", "chat"))
+    done = turnout("check", odd.name, "--format", "github", folder=file.parent)
+    assert done.stdout.startswith(
+        "::error file=a%2Cb%3Ac%25.yaml,line=6,col=15,title=turnout::models.chat.aliases[0]: "
+    )
+    file.write_text(ODD)
+    done = turnout("check", "turnout.yaml", "--format", "github", folder=file.parent)
+    assert done.stdout.startswith("::warning file=turnout.yaml,line=2,col=54,title=turnout keep-alive::engines.qwen.")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("option", "name"), [("--schema", "turnout.schema.json"), ("--reference", "turnout.reference.yaml")]
+)
+def test_the_generated_files_are_printed_without_a_file_to_check(option: str, name: str, tmp_path: Path) -> None:
+    done = turnout("check", option, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (ROOT / "config" / name).read_text()
 
 
 def test_a_long_line_is_cut_around_the_mistake(file: Path) -> None:

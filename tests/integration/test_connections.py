@@ -42,6 +42,15 @@ async def test_one_connection_serves_many_requests(client: Client, engine: Scrip
     assert [link.pool.idle for link in serving.plane.endpoints.values()] == [1]
 
 
+async def test_no_connection_outlives_what_the_engine_is_said_to_keep(gateway: Gateway, engine: ScriptedEngine) -> None:
+    """With a second less than that; here nothing is left, so that each request gets a connection of its own."""
+    engine.answer(ANSWER)
+    serving = await gateway(one_engine(engine, keep_alive="1s"))
+    async with await serving.connect() as client:
+        assert [await ask(client) for _ in range(3)] == [200, 200, 200]
+    assert engine.accepted == 3
+
+
 async def test_no_more_connections_than_requests_at_once(serving: Serving, engine: ScriptedEngine) -> None:
     gate = asyncio.Event()
 

@@ -81,10 +81,12 @@ def test_every_key_of_this_version_is_read(read: Read) -> None:
     assert settings.retry.attempts == 5
 
 
-def test_the_example_file_is_valid() -> None:
+def test_the_example_file_is_valid_and_sound() -> None:
     file = Path(__file__).parents[4] / "config" / "turnout.yaml"
-    settings = load(file, {}).settings
-    assert [engine.kind for engine in settings.engines.values()] == list(EngineKind)
+    loaded = load(file, {})
+    settings = loaded.settings
+    assert loaded.warnings == ()
+    assert {engine.kind for engine in settings.engines.values()} == set(EngineKind)
 
 
 def test_keys_without_a_value_count_as_left_out(read: Read) -> None:
