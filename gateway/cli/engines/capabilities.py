@@ -1,7 +1,7 @@
-"""`turnout engines`: what the gateway knows about engines."""
+"""`turnout engines capabilities`."""
 
 import json
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -9,15 +9,7 @@ from engines.capabilities import OPENAI, capabilities
 from engines.documents import engines_page
 from engines.profile import Operation
 
-app: Final = typer.Typer(help="What the gateway knows about engines.", no_args_is_help=True, add_completion=False)
 
-
-@app.callback()
-def about() -> None:
-    """What the gateway knows about engines."""
-
-
-@app.command("capabilities")
 def show_capabilities(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,  # noqa: FBT002 - an option
     markdown: Annotated[  # noqa: FBT002 - an option
