@@ -90,7 +90,7 @@ class Link(asyncio.Protocol):
             sample, self._sample = self._sample, None
             self._client.again(self.address, self._request, sample)
         else:
-            self._end(CUT)
+            self._end(ERROR_EVENT if _ERROR in self._tail else CUT)
 
     # ---- httptools
 
@@ -210,7 +210,7 @@ class Client:
             raise
         except OSError:
             sock.close()
-            sample.outcome = REFUSED
+            sample.sent, sample.outcome = perf_counter(), REFUSED
             self.ended(sample)
         else:
             self._open.add(link)

@@ -22,7 +22,9 @@ START: Final = 60.0
 
 STOP: Final = 5.0
 TICK: Final = 0.05
-_URL: Final = re.compile(r"http://(127\.0\.0\.\d+):(\d+)")
+_URL: Final = re.compile(
+    r"^(?:turnout: )?(?:listening on|simulated \w+ at) http://(127\.0\.0\.\d+):(\d+)", re.MULTILINE
+)
 _OPTIONS: Final = ("first_token", "prefill", "inter_token", "batch_slowdown", "max_running", "max_requests")
 
 
@@ -31,17 +33,19 @@ class DidNotStart(Exception):
 
 
 class Listening:
-    """A running `turnout` subcommand that says on stdout where it listens."""
+    """A running `turnout` subcommand, or another Python program, that says on stdout where it listens."""
 
-    def __init__(self, folder: Path, name: str, arguments: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, name: str, arguments: Sequence[str], *, program: Sequence[str] = ("-m", "gateway")
+    ) -> None:
         self.name = name
         self._out = folder / f"{name}.out"
         environment = {key: value for key, value in os.environ.items() if not key.startswith("TURNOUT_")}
         with self._out.open("wb") as out:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", "gateway", *arguments],
+                [sys.executable, *program, *arguments],
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )
@@ -51,6 +55,34 @@ class Listening:
         """The process's number."""
         return self._popen.pid
 
+    @property
+    def said(self) -> str:
+        """All that it wrote."""
+        return self._out.read_text(errors="replace")
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._popen.poll()
+
+    def tell(self, line: bytes) -> None:
+        """Writes a line to its standard input."""
+        assert self._popen.stdin is not None
+        self._popen.stdin.write(line + b"\n")
+        self._popen.stdin.flush()
+
+    def signal(self, number: int) -> None:
+        """Sends it a signal, unless it has ended."""
+        self._popen.send_signal(number)
+
+    async def ended(self, seconds: float = STOP) -> int | None:
+        """How it ended, as soon as it has; None if it has not by then."""
+        for _ in range(round(seconds / TICK)):
+            if self._popen.poll() is not None:
+                break
+            await asyncio.sleep(TICK)
+        return self._popen.poll()
+
     async def address(self) -> tuple[str, int]:
         """Host and port, as soon as it listens.
 
@@ -58,21 +90,21 @@ class Listening:
             DidNotStart: with the last lines that it wrote.
         """
         for _ in range(round(START / TICK)):
-            said = self._out.read_text(errors="replace")
-            if found := _URL.search(said):
+            if found := _URL.search(self.said):
                 return found[1], int(found[2])
             if self._popen.poll() is not None:
                 break
             await asyncio.sleep(TICK)
-        raise DidNotStart(f"{self.name}: {self._out.read_text(errors='replace')[-1000:]}")
+        raise DidNotStart(f"{self.name}: {self.said[-1000:]}")
 
     async def stop(self) -> None:
         """Asks it to end, and kills it if it does not."""
         self._popen.terminate()
-        for _ in range(round(STOP / TICK)):
-            if self._popen.poll() is not None:
-                return
-            await asyncio.sleep(TICK)
+        if await self.ended() is None:
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends it at once."""
         self._popen.kill()
         self._popen.wait()
 

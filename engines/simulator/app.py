@@ -20,6 +20,10 @@ CLOSE = "simulator.close"
 """Key in the ASGI scope's `state` under which the server offers to close the connection as it stands."""
 
 
+RESET = "simulator.reset"
+"""The same with RST."""
+
+
 class _ClientGone(Exception):
     """The client closed its connection."""
 
@@ -44,6 +48,8 @@ class SimulatedEngine:
         self.faults = faults
         self.stopping = False
         """Set by the server before it cancels what runs, which then ends without a word."""
+        self.hushed = False
+        """What runs says nothing more, and its connections stay open."""
         self.load = Load((model.name for model in models), pace)
         self._frontend = make(models, self.load, api_keys)
         self._observer = observer
@@ -72,16 +78,22 @@ class SimulatedEngine:
         request = await _read(scope, receive)
         if request is None:
             return
+
+        async def say(message: Mapping[str, Any]) -> None:
+            if self.hushed:
+                raise Silent
+            await send(message)
+
         if self._observer is not None:
             self._observer(request)
         answer = self._frontend.respond(request, unhealthy=self.faults.unhealthy)
         try:
             if isinstance(answer, Reply):
-                await send_reply(send, answer, self._frontend.headers)
+                await send_reply(say, answer, self._frontend.headers)
             else:
-                await self._work(answer, receive, send)
-        except Cut:
-            await _cut(scope, receive)
+                await self._work(answer, receive, say)
+        except Cut as cut:
+            await _cut(scope, receive, RESET if cut.reset else CLOSE)
         except Silent:
             await _gone(receive)
 
@@ -146,9 +158,9 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def _cut(scope: Scope, receive: Receive) -> None:
+async def _cut(scope: Scope, receive: Receive, how: str) -> None:
     """Closes the connection in the middle of the answer, with no last chunk."""
-    close = scope.get("state", {}).get(CLOSE)
+    close = scope.get("state", {}).get(how)
     if close is None:
         raise ConnectionError("the simulated engine ends this answer here")
     close()

@@ -57,6 +57,8 @@ class Faults:
     """The engine fails after this many events; the client sees what that engine's frontend makes of it."""
     die_after: int | None = None
     """The connection is closed after this many events, with no last chunk; 0 is before the first event."""
+    reset: bool = False
+    """`die_after` closes with RST, as a killed host or a middle box does, and not with FIN."""
     silent_after: int | None = None
     """Nothing more comes after this many events, and the connection stays open (vLLM: `wire_sigterm_stream`)."""
     unhealthy: bool = False

@@ -17,7 +17,11 @@ _BREATH = 16
 
 
 class Cut(Exception):
-    """The connection has to be closed now, in the middle of the answer or before it."""
+    """The connection has to be closed now, in the middle of the answer or before it; `reset`: with RST."""
+
+    def __init__(self, *, reset: bool = False) -> None:
+        super().__init__()
+        self.reset = reset
 
 
 class Silent(Exception):
@@ -117,7 +121,7 @@ class Run:
         if work.fails_at is not None or self._faults.engine_error_after is not None:
             raise _EngineFailed
         if self._faults.die_after is not None:
-            raise Cut
+            raise Cut(reset=self._faults.reset)
         if self._faults.silent_after is not None:
             raise Silent
         await send_reply(self._send, Reply(200, body), self._headers)
@@ -128,7 +132,7 @@ class Run:
             if faults.engine_error_after == self._events:
                 raise _EngineFailed
             if faults.die_after == self._events:
-                raise Cut
+                raise Cut(reset=faults.reset)
             if faults.silent_after == self._events:
                 raise Silent
             self._events += 1

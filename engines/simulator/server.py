@@ -3,15 +3,17 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from engines.simulator.app import CLOSE, SimulatedEngine
+from engines.simulator.app import CLOSE, RESET, Receive, Scope, SimulatedEngine
 from engines.simulator.load import Load
 from engines.simulator.pace import Faults
+from engines.simulator.run import Send
 
 KEEP_ALIVE = 5
 """Seconds after which an idle connection is closed; the same for all three engines (`wire_keepalive_idle`)."""
@@ -23,6 +25,12 @@ class _Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope["state"][CLOSE] = self.transport.close
+        self.scope["state"][RESET] = self._reset
+
+    def _reset(self) -> None:
+        linger = self.transport.get_extra_info("socket")
+        linger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
 
 class RunningEngine:
@@ -59,6 +67,12 @@ class RunningEngine:
         """Open client connections."""
         return len(self._server.server_state.connections)
 
+    def hush(self) -> None:
+        """Ends as vLLM does at a SIGTERM: nobody can connect, and what runs falls silent (`wire_sigterm_stream`)."""
+        self.engine.hushed = True
+        for listener in self._server.servers:
+            listener.close()
+
     async def stop(self) -> None:
         """Ends at once, as a killed engine does: closes the listener and all connections, cancels what runs."""
         self.engine.stopping = True
@@ -77,8 +91,17 @@ class RunningEngine:
             await listener.wait_closed()
 
 
-async def start(engine: SimulatedEngine, host: str = "127.0.0.1", port: int = 0) -> RunningEngine:
-    """Starts to listen; port 0 takes a free one. Raises OSError when the address cannot be bound."""
+async def start(
+    engine: SimulatedEngine,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    keep_alive: float = KEEP_ALIVE,
+    application: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None,
+) -> RunningEngine:
+    """Starts to listen; port 0 takes a free one. `application`: what stands around the engine.
+
+    Raises OSError when the address cannot be bound.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, port), family=family, backlog=1024)
     options: dict[str, Any] = {
@@ -88,8 +111,9 @@ async def start(engine: SimulatedEngine, host: str = "127.0.0.1", port: int = 0)
         "log_config": None,
         "proxy_headers": False,
     }
-    config = uvicorn.Config(engine, access_log=False, timeout_keep_alive=KEEP_ALIVE, **options)
+    config = uvicorn.Config(application or engine, access_log=False, **options)
     config.load()
+    config.timeout_keep_alive = keep_alive  # type: ignore[assignment]  # whole seconds only for its command line
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     try:

@@ -1,0 +1,148 @@
+"""The gateway of a fault scenario from the outside: its process, what it says of itself, and what it holds."""
+
+import asyncio
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+import httpx2
+import msgspec
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
+
+from loadtests.faults import named
+from loadtests.faults.engine import MODEL
+from loadtests.faults.replicas import Replica
+from loadtests.faults.scenario import FaultScenario
+from loadtests.processes import TICK, Listening
+
+GAUGES: Final = ("turnout_in_flight", "turnout_queue_depth")
+
+HEALTH: Final = {"interval": "500ms"}
+"""Faster than the default, so that the short form sees replicas come back."""
+
+PATIENCE: Final = 20.0
+"""Seconds until everything that the load left behind has to be gone: idle connections are closed after five."""
+
+CHECKS: Final = 2
+"""Connections that health checks may keep open to each replica."""
+
+
+class Place(msgspec.Struct):
+    """An endpoint as `/admin/engines` shows it."""
+
+    in_flight: int
+
+
+class Listed(msgspec.Struct):
+    """An engine there."""
+
+    endpoints: list[Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the gateway holds at a moment. `files` are without the connections to replicas."""
+
+    in_flight: int
+    files: int
+    to_replicas: int
+    memory: int
+    """Resident bytes."""
+
+
+class Gate:
+    """The gateway's process."""
+
+    def __init__(self, folder: Path, scenario: FaultScenario, replicas: Sequence[Replica], carrier: str) -> None:
+        self._folder = folder
+        self._scenario = scenario
+        self._replicas = replicas
+        self._carrier = carrier
+        self._names = folder / "names"
+        self._config = folder / "turnout.yaml"
+        self._started: list[Listening] = []
+        self.left_at: float | None = None
+        """When it was told to stop, with nobody to follow it."""
+        self.address = ("127.0.0.1", 0)
+
+    async def start(self) -> None:
+        """Starts it.
+
+        Raises:
+            DidNotStart: it does not listen.
+        """
+        self.rename(range(self._scenario.replicas if not self._scenario.names else self._scenario.replicas - 1))
+        self._config.write_bytes(msgspec.json.encode(settings(self._scenario, self._replicas)))  # JSON is YAML
+        self.address = await self._launch("0").address()
+
+    def _launch(self, port: str, *more: str) -> Listening:
+        program = (named.__file__, str(self._names)) if self._scenario.names else ("-m", "gateway")
+        arguments = ("serve", "--config", str(self._config), "--port", port, "--carrier", self._carrier, *more)
+        process = Listening(self._folder, f"gateway-{len(self._started)}", arguments, program=program)
+        self._started.append(process)
+        return process
+
+    def rename(self, replicas: Sequence[int]) -> None:
+        """The name stands for these from now on."""
+        addresses = " ".join(self._replicas[number].address[0] for number in replicas)
+        self._names.write_text(f"{named.NAME} {addresses}\n")
+
+    async def end(self, *, successor: bool) -> str | None:
+        """SIGTERM, after another one has taken over if there is to be one; what was wrong with how it ended."""
+        leaving = self._started[-1]
+        if successor:
+            await self._launch(str(self.address[1]), "--take-over").address()
+        else:
+            self.left_at = perf_counter()
+        leaving.signal(signal.SIGTERM)
+        code = await leaving.ended(PATIENCE)
+        return None if code == 0 else f"the gateway ended with {code}: {leaving.said[-500:]}"
+
+    def close(self) -> None:
+        """Ends what runs."""
+        for process in self._started:
+            process.kill()
+
+    async def held(self) -> Held:
+        """What it holds now; nothing if it has ended."""
+        process = self._started[-1]
+        if process.exit_code is not None:
+            return Held(0, 0, 0, 0)
+        in_flight = await self._in_flight()
+        seen = psutil.Process(process.pid)
+        port = self._replicas[0].address[1]
+        to_replicas = len([one for one in seen.net_connections("tcp") if one.raddr[1:] == (port,)])
+        return Held(in_flight, seen.num_fds() - to_replicas, to_replicas, seen.memory_info().rss)
+
+    async def settled(self, before: Held) -> Held:
+        """What it holds when all is quiet again, or at the end of the patience."""
+        deadline = perf_counter() + PATIENCE
+        while True:
+            now = await self.held()
+            quiet = now.in_flight == 0 and now.files <= before.files
+            if (quiet and now.to_replicas <= CHECKS * len(self._replicas)) or perf_counter() >= deadline:
+                return now
+            await asyncio.sleep(2 * TICK)
+
+    async def _in_flight(self) -> int:
+        """All that it counts as being served or waiting, in its metrics and in its view of the endpoints."""
+        base = f"http://{self.address[0]}:{self.address[1]}"
+        async with httpx2.AsyncClient(timeout=10.0) as client:
+            metrics = (await client.get(f"{base}/metrics")).text
+            engines = msgspec.json.decode((await client.get(f"{base}/admin/engines")).content, type=list[Listed])
+        families = text_string_to_metric_families(metrics)
+        gauges = [sample.value for family in families if family.name in GAUGES for sample in family.samples]
+        return int(sum(gauges)) + sum(one.in_flight for engine in engines for one in engine.endpoints)
+
+
+def settings(scenario: FaultScenario, replicas: Sequence[Replica]) -> dict[str, Any]:
+    """The gateway's configuration."""
+    urls = [f"http://{host}:{port}" for host, port in (replica.address for replica in replicas)]
+    if scenario.names:
+        urls = [f"dns+http://{named.NAME}:{replicas[0].address[1]}"]
+    engine: dict[str, Any] = {"kind": "vllm", "urls": urls, "health": HEALTH, **scenario.engine}
+    return {"engines": {"e": engine}, "models": {"m": {"engine": "e", "model": MODEL}}, **scenario.settings}
