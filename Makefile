@@ -14,13 +14,14 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # Every program that the tests and the demo start would otherwise compile all of its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test loadtest check lint types imports config lock clean
+.PHONY: help setup demo test loadtest faults check lint types imports config lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo      three simulated engines and the gateway, with examples to try (Ctrl-C ends it)'
 	@echo 'make test      the whole suite, with a real vLLM and client libraries; ARGS="-k name" chooses tests'
 	@echo 'make loadtest  loads simulated engines, with and without the gateway; the report is in build/loadtest'
+	@echo 'make faults    lets engines fail under load, for a quarter of an hour; make faults ARGS=--short for a minute or two'
 	@echo 'make check     ruff, mypy, import contracts'
 	@echo 'make config    writes the JSON Schema and the reference of the configuration anew, from its settings'
 	@echo 'make lock      renews requirements/*.lock from pyproject.toml and requirements/*.in'
@@ -40,6 +41,9 @@ test: $(READY)
 
 loadtest: $(READY)
 	@$(BIN)/python -m loadtests $(ARGS)
+
+faults: $(READY)
+	@$(BIN)/python -m loadtests.faults $(ARGS)
 
 check: lint types imports
 

@@ -15,7 +15,8 @@ from engines.registry import profile
 from engines.simulator import Pace, simulated
 from gateway import logs
 from gateway.app import create_app
-from gateway.cli.serve import bind, server_for
+from gateway.cli.listening import bind
+from gateway.cli.serve import server_for
 from gateway.settings import Server, Settings
 
 USUAL_PORT: Final = 8080

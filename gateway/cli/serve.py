@@ -5,7 +5,6 @@ import ctypes
 import functools
 import gc
 import math
-import os
 import signal
 import socket
 import sys
@@ -25,15 +24,13 @@ from gateway.api import fleet
 from gateway.api.ops import snapshot
 from gateway.app import Application, Gateway, create_app
 from gateway.balance.drains import StandingOrders
+from gateway.cli.listening import BACKLOG, Waiting, bind, url_of
 from gateway.cli.report import read_settings, show_problems
 from gateway.proxy.carriers import Carrier, protocol_of
 from gateway.settings import ConfigErrors, Server, Settings
 from gateway.supervisor.link import Link
 from gateway.supervisor.listeners import spread
 from gateway.supervisor.supervisor import CannotServe, Plan, Supervisor
-
-BACKLOG: Final = 4096
-"""Connections that the kernel keeps while the loop is busy."""
 
 KEPT_FREE: Final = 16 * 2**20
 """Bytes of free memory that may stay with the process, and the size from which blocks are mapped on their own."""
@@ -44,6 +41,9 @@ M_MMAP_THRESHOLD: Final = -3
 
 LAST_WORDS: Final = 1
 """Seconds in which answers that were cut after the drain may still be told so."""
+
+FIRST_REQUEST: Final = 1.0
+"""Seconds that a new connection has for its first request when the gateway is told to stop."""
 
 TICK: Final = 0.02
 """Seconds between two looks whether all answers have ended."""
@@ -94,6 +94,7 @@ class GatewayServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Starts the application, then takes requests."""
+        self._waiting = Waiting(sockets or ())
         await super().startup(sockets)
         settle_memory()
         if self.started and sockets and not self.should_exit:
@@ -111,11 +112,11 @@ class GatewayServer(uvicorn.Server):
         state = self.server_state
         for listener in self.servers:
             listener.close()
-        for connection in list(state.connections):
-            connection.shutdown()
+        await self._take_waiting()
+        self._end_idle()
         if not await self._ended_within(TICK):
             _log.info("draining", connections=len(state.connections))
-            if not await self._ended_within(self._drain):
+            if not await self._drained():
                 _log.warning("cutting what has not ended", connections=len(state.connections))
                 self._cut()
         await super().shutdown(sockets)
@@ -123,6 +124,29 @@ class GatewayServer(uvicorn.Server):
             await self.lifespan.shutdown()
         await self._ended_within(LAST_WORDS)
         _log.info("stopped")
+
+    async def _take_waiting(self) -> None:
+        """Serves those that the kernel has accepted already: they would be reset otherwise."""
+        loop = asyncio.get_running_loop()
+        # As uvicorn makes the others; its annotation knows only the base class.
+        make: Any = self.config.http_protocol_class
+        for late in self._waiting.take():
+            await loop.connect_accepted_socket(
+                lambda: make(self.config, self.server_state, self.lifespan.state, loop), late
+            )
+
+    def _end_idle(self) -> None:
+        """Ends connections that carry nothing; the first time, new ones may still make their first request."""
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+
+    async def _drained(self) -> bool:
+        """Whether all answers have ended in time."""
+        first = min(FIRST_REQUEST, self._drain)
+        if await self._ended_within(first):
+            return True
+        self._end_idle()
+        return await self._ended_within(self._drain - first)
 
     async def _ended_within(self, seconds: float) -> bool:
         """Whether all answers ended in time; at once if nobody wants to wait."""
@@ -197,6 +221,12 @@ def serve(
         list[str] | None,
         typer.Option(metavar="KIND=URL", help="An engine, instead of a file; its models are discovered. Repeatable."),
     ] = None,
+    take_over: Annotated[  # noqa: FBT002 - an option
+        bool,
+        typer.Option(
+            "--take-over", help="Share the port with a gateway that listens there; it ends with a SIGTERM to that one."
+        ),
+    ] = False,
     carrier: Annotated[
         Carrier, typer.Option(help="How calls are carried: inside the HTTP protocol, or as an ASGI application.")
     ] = Carrier.PROTOCOL,
@@ -206,7 +236,7 @@ def serve(
     given = {"host": host, "port": port, "workers": workers}
     server = settings.server.model_copy(update={key: value for key, value in given.items() if value is not None})
     settings = settings.model_copy(update={"server": server})
-    sockets = bind(server)
+    sockets = bind(server, take_over=take_over)
     logs.configure(sys.stderr)
     application = create_app(settings, config_hash=config_hash)
     _require_parts()
@@ -267,40 +297,6 @@ def _kind_and_url(text: str) -> tuple[str, str]:
     if not equals:
         raise typer.BadParameter("expected KIND=URL, such as --engine vllm=http://127.0.0.1:8000")
     return kind, url
-
-
-def bind(server: Server) -> list[socket.socket]:
-    """Sockets on every address of the host, all with one port.
-
-    Raises:
-        typer.TyperException: the address cannot be had.
-    """
-    bound: list[socket.socket] = []
-    port = server.port
-    try:
-        found = socket.getaddrinfo(server.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, _, _, _, address in dict.fromkeys(found):
-            one = socket.socket(family, socket.SOCK_STREAM)
-            bound.append(one)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6 and len(found) > 1:
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            one.bind((address[0], port, *address[2:]))
-            port = one.getsockname()[1]
-            one.settimeout(0)
-            one.listen(BACKLOG)
-    except OSError as error:
-        for one in bound:
-            one.close()
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise typer.TyperException(f"cannot listen on {server.host}:{port}: {why}") from None
-    return bound
-
-
-def url_of(listener: socket.socket) -> str:
-    """The base URL under which a listening socket can be reached from this machine."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def server_for(

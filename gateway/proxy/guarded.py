@@ -43,6 +43,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._source = source
         self._waits_since: float | None = None
         self._seen = 0
+        self._leaving = False
         self.bucket = -1
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -55,6 +56,19 @@ class GuardedProtocol(HttpToolsProtocol):
         """Ends the watch."""
         self._deadlines.drop(self)
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """As uvicorn has it, but the first request of a new connection is waited for, until the second call."""
+        told_before, self._leaving = self._leaving, True
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None or told_before:
+            super().shutdown()
+
+    def on_headers_complete(self) -> None:
+        """A request has come (a callback of the parser)."""
+        super().on_headers_complete()
+        if self._leaving and self._answering():
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """A part of a body has come (a callback of the parser)."""

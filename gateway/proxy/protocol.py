@@ -145,9 +145,12 @@ class GatewayProtocol(AnswerWriter):
     # ---- uvicorn
 
     def shutdown(self) -> None:
-        """uvicorn is about to stop: now if idle, else after the answer."""
-        self._keep_alive = False
-        if self._state is State.HEAD:
+        """uvicorn is about to stop: now if idle, else after the answer.
+
+        A request that is on its way is waited for, until the second call: so nobody who has just connected is reset.
+        """
+        told_before, self._keep_alive = not self._keep_alive, False
+        if self._state is State.HEAD and (told_before or (hasattr(self, "_head") and not self._buffer)):
             self._close()
 
     def interrupt(self) -> None:
@@ -188,6 +191,8 @@ class GatewayProtocol(AnswerWriter):
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
         protocol.data_received(data)
+        if not self._keep_alive:
+            protocol.shutdown()
 
     # ---- reading requests
 

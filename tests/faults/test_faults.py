@@ -1,4 +1,4 @@
-"""Engines fail under load, on real sockets and in processes of their own: the short form of `python -m loadtests.faults`.
+"""Engines fail under load, on real sockets and in processes of their own: `python -m loadtests.faults --short`.
 
 Each scenario is judged by itself. They run a few at a time, so their latencies are no measurement.
 """

@@ -9,7 +9,8 @@ import typer
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from gateway.cli.serve import GatewayServer, bind, url_of
+from gateway.cli.listening import bind, url_of
+from gateway.cli.serve import GatewayServer
 from gateway.settings import Server
 from tests.support.waiting import within
 

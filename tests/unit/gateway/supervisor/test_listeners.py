@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from gateway.cli.serve import bind
+from gateway.cli.listening import bind
 from gateway.settings import Server
 from gateway.supervisor.listeners import KERNEL_BALANCES, spread
 
