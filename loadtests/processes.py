@@ -100,13 +100,15 @@ class Listening:
     async def stop(self) -> None:
         """Asks it to end, and kills it if it does not."""
         self._popen.terminate()
-        if await self.ended() is None:
-            self.kill()
+        await self.ended()
+        self.kill()
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Makes sure that it has ended."""
         self._popen.kill()
         self._popen.wait()
+        if self._popen.stdin is not None:
+            self._popen.stdin.close()
 
 
 class Machinery:

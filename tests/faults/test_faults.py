@@ -12,7 +12,7 @@ import uvloop
 from loadtests.faults.catalogue import SHORT
 from loadtests.faults.run import Result, run_all
 
-TOGETHER: Final = 4
+TOGETHER: Final = 6
 
 pytestmark = pytest.mark.timeout(300)
 
