@@ -114,6 +114,7 @@ def _variant(profile: Profile, variant: Variant) -> Plain:
         "since": ".".join(map(str, variant.since)) or None,
         "before": ".".join(map(str, variant.before)) or None,
         "rust_frontend": variant.rust_frontend,
+        "unguided": variant.unguided,
         "lacks": sorted(operation.value for operation in variant.lacks),
         "parameters": {
             operation.value: dict(changed(table, profile.tables[operation]))

@@ -118,7 +118,7 @@ def _cell(policy: Plain) -> str:
 
 
 def _variants(engines: list[Plain]) -> Iterator[str]:
-    yield "Chosen by what a running engine says about itself."
+    yield "Chosen by what a running engine says about itself; of guided decoding, by what the configuration says."
     for engine in engines:
         for variant in engine["variants"]:
             yield ""

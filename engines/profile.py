@@ -119,10 +119,12 @@ class HealthProbe:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What a running engine says about itself, as far as profiles depend on it."""
+    """What a running engine says about itself, or its operator of it, as far as profiles depend on it."""
 
     version: str | None = None
     rust_frontend: bool = False
+    guided: bool | None = None
+    """Whether it was started with guided decoding; None where nobody says so. Only an operator can (trtllm-serve)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +141,14 @@ class Variant:
     since: tuple[int, ...] = ()
     before: tuple[int, ...] = ()
     rust_frontend: bool = False
+    unguided: bool = False
+    """For engines of which it is said that they have no guided decoding."""
 
     def fits(self, build: Build) -> bool:
         """Say whether an engine of this build is meant."""
         if self.rust_frontend and not build.rust_frontend:
+            return False
+        if self.unguided and build.guided is not False:
             return False
         if not self.since and not self.before:
             return True

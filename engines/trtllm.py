@@ -6,12 +6,13 @@ words can tell it from a client's mistake, so a failure in words not listed here
 """
 
 import re
+from dataclasses import replace
 
 from engines.answers import Answers
 from engines.faults import FAILURE, FaultKind, FaultRule
 from engines.parameters import BOOKKEEPING, ENGINE_EXTRAS, GUIDED, OFFERED, PASS, PROMISES, TOOLS, TRANSFERS
 from engines.policy import Default, Pass, Policy, Reject, Rename, Table, Translate
-from engines.profile import EngineKind, HealthProbe, Operation, Profile
+from engines.profile import EngineKind, HealthProbe, Operation, Profile, Variant
 from engines.tools import offered_tools
 from engines.translators import CONSTRAINTS, constraint_for_trtllm, leave_out, reasoning_effort, stream_options
 
@@ -107,6 +108,25 @@ COMPLETIONS = Table(
     remove_nulls=True,
 )
 
+_UNGUIDED = Reject("it was started without guided decoding, and would not keep the answer to it")
+UNGUIDED = Variant(
+    "said to have no guided decoding (`guided_decoding: false`)",
+    unguided=True,
+    tables={
+        operation: Table(
+            table.engine,
+            {
+                **table.policies,
+                **dict.fromkeys(CONSTRAINTS, _UNGUIDED),
+                "response_format": replace(_UNGUIDED, neutral=(b'{"type":"text"}', b"{}")),
+            },
+            defaults=table.defaults,
+            remove_nulls=table.remove_nulls,
+        )
+        for operation, table in ((Operation.CHAT, CHAT), (Operation.COMPLETIONS, COMPLETIONS))
+    },
+)
+
 # First those that quote the client, whose words must not pass for a failure.
 FAULT_RULES = (
     FaultRule(
@@ -137,4 +157,5 @@ PROFILE = Profile(
     answers=Answers(hollow_deltas=True),
     # `/metrics` is JSON and gives each value once only; this path exists when `return_perf_metrics` is set.
     metrics_path="/prometheus/metrics",
+    variants=(UNGUIDED,),
 )

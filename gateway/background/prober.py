@@ -9,7 +9,6 @@ import structlog
 from engines.probes import Answer, parse_build, parse_models
 from engines.profile import Health
 from engines.prometheus import read_load
-from engines.registry import profile
 from gateway.background.fetch import Fetch, NoAnswer
 from gateway.balance import evidence
 from gateway.balance.endpoint import Endpoint, EndpointState
@@ -133,7 +132,7 @@ class Prober:
             if isinstance(version, Answer) and version.status == 200:
                 build = parse_build(version.body)
                 link.engine.version = build.version or link.engine.version
-                link.profile = profile(link.profile.kind).for_build(build)
+                link.learn(build)
         listing = await self._fetch.get(endpoint, link.profile.models_path, key)
         if not isinstance(listing, Answer):
             return

@@ -3,9 +3,9 @@
 import asyncio
 import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from engines.profile import EngineKind, Operation, Profile
+from engines.profile import Build, EngineKind, Operation, Profile
 from engines.registry import profile
 from gateway.balance.endpoint import Endpoint, Notice
 from gateway.balance.engine import Engine, Resilience
@@ -50,16 +50,23 @@ class EngineLink:
     wants_load: bool = False
     without_parser: bool = False
     refusing: set[Endpoint] = field(default_factory=set)
+    build: Build = field(default_factory=Build)
 
     def is_meant_by(self, settings: EngineSettings) -> bool:
         """Whether an engine that is configured so, under the same name, is this one."""
         return settings.kind is self.settings.kind and not set(settings.urls).isdisjoint(self.settings.urls)
+
+    def learn(self, build: Build) -> None:
+        """Takes in what the engine says about itself, which with its settings chooses among the profile's variants."""
+        self.build = build
+        self.profile = profile(self.settings.kind).for_build(replace(build, guided=self.settings.guided_decoding))
 
     def adopt(self, settings: EngineSettings, known: Mapping[str, tuple[str, ...]], now: float) -> None:
         """Goes on under other settings. What is under way is finished. ``known``: what names stand for now."""
         self.settings = settings
         self.timeouts = settings.timeouts
         self.embeddings = settings.embeddings
+        self.learn(self.build)
         self.addresses = {url: known[url] for url in settings.urls if url in known}
         self.engine.adjust(resilience_of(settings), now)
         self.follow(now)
@@ -104,6 +111,7 @@ def link_engine(
     kind = profile(settings.kind)
     link = EngineLink(engine, kind, settings.timeouts, name.encode(), settings, loop, settings.embeddings)
     link.addresses = addresses
+    link.learn(link.build)
     link.follow(loop.time())
     return link
 

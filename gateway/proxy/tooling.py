@@ -80,7 +80,7 @@ class Tooling:
             self.found,
             self._engine.parser,
             link.without_parser,
-            self._engine.guided_decoding,
+            self._engine.guided_decoding is True,
             link.engine.version or "",
             link.engine.name,
         )

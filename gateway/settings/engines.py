@@ -58,10 +58,11 @@ class Engine(Section):
         description="the tool parser that it was started with, or none; default: found out",
         examples=["hermes", "none"],
     )
-    guided_decoding: bool = Field(
-        default=False,
-        description="trtllm only: it was started with a guided decoding backend, so that tool calls can be forced",
-        examples=["false"],
+    guided_decoding: bool | None = Field(
+        default=None,
+        description="trtllm only: it was started with a guided decoding backend. true: tool calls can be forced. "
+        "false: formats for the answer are refused. default: not known, so they are passed on",
+        examples=["true"],
     )
     keep_alive: PositiveDuration | None = Field(
         default=None,

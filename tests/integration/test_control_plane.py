@@ -20,7 +20,7 @@ from tests.integration.conftest import one_engine
 from tests.support.client import error_in
 from tests.support.json_type import Json
 from tests.support.openai_bytes import CHAT, COMPLETIONS, EMBEDDINGS, HELLO, completion
-from tests.support.scripted import ScriptedEngine, reply
+from tests.support.scripted import ScriptedEngine, reply, silent
 
 NOWHERE = "http://127.0.0.1:9"
 FORWARDED = (CHAT, COMPLETIONS, EMBEDDINGS)
@@ -47,6 +47,9 @@ class Fallible(dict[str, Asked]):
     """A table with a defect."""
 
     def get(self, key: str, default: object = None) -> Never:
+        raise RuntimeError("a reason of the inside")
+
+    def values(self) -> Never:
         raise RuntimeError("a reason of the inside")
 
 
@@ -96,6 +99,25 @@ async def test_every_name_and_alias_is_a_model(start: Start) -> None:
         assert model["object"] == "model"
         assert model["created"] > 1_700_000_000
         assert (await running.client.get(f"/v1/models/{model['id']}")).json() == model
+
+
+async def test_models_are_listed_while_engines_hang_fail_or_talk_nonsense(
+    start: Start, engines: Callable[[], Awaitable[ScriptedEngine]]
+) -> None:
+    """What is configured is listed at once; no engine is asked for it."""
+    scripts = {"hangs": silent, "fails": reply(b"", status=500), "html": reply(b"<html>", content_type=b"text/html")}
+    settings: dict[str, Json] = {"engines": {"away": {"kind": "vllm", "urls": [NOWHERE]}}, "models": {}}
+    for name, script in scripts.items():
+        engine = await engines()
+        engine.on("/v1/models", script)
+        settings["engines"][name] = {"kind": "vllm", "urls": [engine.url]}
+    for name in settings["engines"]:
+        settings["models"][f"on-{name}"] = {"engine": name}
+    running = await start(settings)
+    answer = await running.client.get("/v1/models")
+
+    assert answer.status_code == 200
+    assert [model["id"] for model in answer.json()["data"]] == ["on-away", "on-hangs", "on-fails", "on-html"]
 
 
 async def test_a_slash_at_the_end_makes_no_difference_to_the_list(client: httpx2.AsyncClient) -> None:

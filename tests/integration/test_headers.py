@@ -102,6 +102,22 @@ async def test_a_value_that_is_no_plain_text_does_not_go_on(client: Client, engi
     assert engine.requests[0].header("traceparent") == b"%s%d"
 
 
+@pytest.mark.parametrize("turned", [False, True], ids=["length first", "coding first"])
+async def test_two_framings_at_once_are_refused(
+    client: Client, serving: Serving, engine: ScriptedEngine, turned: bool
+) -> None:
+    """A request with a length and a transfer coding is one request to some and two to others."""
+    lines = ["content-length: 4", "transfer-encoding: chunked"]
+    head = "\r\n".join([f"POST {CHAT} HTTP/1.1", "host: x", *(reversed(lines) if turned else lines), "", ""])
+    await client.send(head.encode() + b"0\r\n\r\n")
+    answer = await client.answer()
+
+    assert answer.status == 400
+    assert await client.closed()
+    assert engine.requests == []
+    await serving.settled()
+
+
 # ---- answers
 
 

@@ -12,9 +12,12 @@ from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolPara
 
 from engines.profile import EngineKind
 from engines.simulator import Answer, Call, Markup, Request, SimulatedModel, Turn, build_app, start
-from tests.integration.conftest import Gateway
+from tests.integration.conftest import Gateway, one_engine
 from tests.support.client import Client
 from tests.support.json_type import Json
+from tests.support.openai_bytes import CHAT, completion
+from tests.support.openai_bytes import HELLO as ASK
+from tests.support.scripted import ScriptedEngine, reply
 from tests.support.sdk import openai_client
 from tests.support.serving import Serving
 
@@ -279,3 +282,45 @@ async def test_broken_arguments_in_the_history(setting: Setting) -> None:
         with pytest.raises(openai.BadRequestError) as refused:
             await create(model="chat", messages=history('{"city": "Par'))
         assert refused.value.param == "messages[1].tool_calls[0].function.arguments"
+
+
+FORMATS: dict[str, Any] = {
+    "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}},
+    "guided_json": {"type": "object"},
+    "guided_choice": ["a", "b"],
+    "structured_outputs": {"regex": "a+"},
+}
+
+
+@pytest.mark.parametrize("said", [None, True, False])
+@pytest.mark.parametrize("name", FORMATS)
+async def test_a_trtllm_without_guided_decoding_promises_no_format(
+    gateway: Gateway, engine: ScriptedEngine, name: str, said: bool | None
+) -> None:
+    """It would take the request and answer what it likes; nobody but its operator can tell the gateway so."""
+    engine.answer(reply(completion()))
+    serving = await gateway(one_engine(engine, "trtllm", guided_decoding=said))
+    async with await serving.connect() as client:
+        await client.post(CHAT, ASK | {name: FORMATS[name]})
+        answer = await client.answer()
+        if said is False:
+            assert (answer.status, answer.error["param"]) == (400, name)
+            assert answer.error["code"] == "unsupported_parameter"
+            assert engine.requests == []
+        else:
+            assert answer.status == 200
+            assert "response_format" in engine.requests[0].json
+        await client.post(CHAT, ASK | {"response_format": {"type": "text"}})
+        assert (await client.answer()).status == 200
+
+
+async def test_what_is_said_of_guided_decoding_counts_after_a_reload(gateway: Gateway, engine: ScriptedEngine) -> None:
+    """The engine stays the same one; what it may be asked for follows the settings in force."""
+    engine.answer(reply(completion()))
+    serving = await gateway(one_engine(engine, "trtllm"), whole=True)
+    async with await serving.connect() as client:
+        for said, status in ((False, 400), (True, 200), (None, 200), (False, 400)):
+            settings = one_engine(engine, "trtllm", guided_decoding=said)
+            serving.apply(settings | {"models": {"m": {"engine": "e", "model": "org/m"}}})
+            await client.post(CHAT, ASK | {"response_format": {"type": "json_object"}})
+            assert (await client.answer()).status == status

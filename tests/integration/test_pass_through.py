@@ -40,6 +40,18 @@ async def test_a_request_that_needs_no_change_reaches_the_engine_as_it_was(
     assert engine.requests[0].body == ODD
 
 
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+async def test_a_body_of_nothing_but_a_model_is_the_engines_to_judge(
+    client: Client, engine: ScriptedEngine, path: str
+) -> None:
+    """The gateway expects neither `messages` nor `prompt`: they may be called otherwise one day."""
+    engine.answer(reply(completion(model="same")))
+    await client.post(path, {"model": "same", "input_ids": [1]})
+
+    assert (await client.answer()).status == 200
+    assert engine.requests[0].json["model"] == "same"
+
+
 async def test_a_renamed_model_leaves_every_other_member_as_it_was(client: Client, engine: ScriptedEngine) -> None:
     engine.answer(reply(completion()))
     await client.post(CHAT, ODD.replace(b'"same"', b'"gpt-4o"'))

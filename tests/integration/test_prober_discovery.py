@@ -120,3 +120,28 @@ async def test_without_any_answer_nothing_is_applied(find: Find, engine: Scripte
     await found.discovery.first_look()
 
     assert found.applied == []
+
+
+async def test_odd_cards_and_models_that_several_engines_have(
+    find: Find, engine: ScriptedEngine, other: ScriptedEngine
+) -> None:
+    """Only names are read of cards, whatever else they have or lack; one name on two engines is one model."""
+    cards: list[Json] = [
+        {"id": "m"},
+        {"id": "m", "created": "yesterday", "max_model_len": -1, "permission": [{}], "unheard_of": {"a": 1}},
+        {"id": "own", "owned_by": None, "object": 5},
+        {"id": ""},
+        {"id": 5},
+        {"name": "no id"},
+        "no card",
+        None,
+    ]
+    engine.on("/v1/models", reply({"object": "list", "data": cards, "more": 1}))
+    other.on("/v1/models", listing("m"))
+    for one in (engine, other):
+        one.on("/openapi.json", document(CHAT_ROUTES))
+    found = find(("vllm", engine.url), ("vllm", other.url))
+    await found.discovery.first_look()
+
+    assert found.tasks == {"m": "chat", "own": "chat"}
+    assert len(found.applied[-1].models["m"].targets) == 2

@@ -67,7 +67,7 @@ async def behind(stack: contextlib.AsyncExitStack, gateway: Gateway) -> Behind:
         engine = await start(build_app(case.kind, [model]))
         stack.push_async_callback(engine.stop)
         tools: Json = {}
-        of_engine: Json = {"guided_decoding": guided}
+        of_engine: Json = {"guided_decoding": True} if guided else {}
         if case.told in ("format", "gateway"):
             tools["format"] = PARSERS[case.markup]
         if case.told in ("gateway", "engine"):
