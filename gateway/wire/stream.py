@@ -22,7 +22,8 @@ from gateway.wire.glance import NULL, Glance, glance
 from gateway.wire.shape.chain import Chain
 from gateway.wire.shape.envelope import CHUNK, Envelope
 from gateway.wire.shape.event import Event, read_event
-from gateway.wire.shape.template import Template, template_of
+from gateway.wire.shape.frames import Frames
+from gateway.wire.shape.template import Frame, template_of
 from gateway.wire.sse import DONE, EventCutter, event_data, with_new_data, without_noise
 
 _FINISHED: Final = b'"finish_reason":"'
@@ -78,7 +79,7 @@ class StreamRelay:
         self._own_id = own_id
         self._chain = chain
         self._clock = clock
-        self._template: Template | None = None
+        self._template: Frame | None = None
         self._lessons = _LESSONS
         self._cutter = EventCutter()
         self._carry = b""
@@ -308,13 +309,27 @@ class StreamRelay:
         return b"" if self._chain is None else self._written(b"data:", self._chain.end())
 
     def _study(self, event: bytes, new: bytes) -> None:
-        """Learns what becomes of events that only add text; not while that depends on the text."""
+        """Learns what becomes of events that only add text."""
         if self._chain is not None and self._chain.reads_text:
+            self._study_reading(self._chain, event, new)
             return
         template = template_of(event, new)
         self._lessons -= 1 if template is None else _LESSON
         if template is not None:
             self._template = template
+
+    def _study_reading(self, chain: Chain, event: bytes, new: bytes) -> None:
+        """The same where it depends on the text: what one stage reads in it can be learnt, of several it cannot."""
+        frames = self._template
+        if not isinstance(frames, Frames):
+            if len(chain.readers) > 1:
+                return
+            frames = Frames(chain.readers[0])
+        if frames.learn(event, new):
+            self._template = frames
+            self._lessons = _LESSONS
+        else:
+            self._lessons -= 1
 
     def _learn(self, read: Glance, data: bytes) -> None:
         """What to exchange in every event of this stream, from its first one."""

@@ -4,9 +4,13 @@ A stage looks at one thing. It gets every event of a stream in turn, or a whole 
 stream, and knows nothing of the other stages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from typing import TypeAlias
 
 from gateway.wire.shape.event import Event
+
+Place: TypeAlias = str | int
+"""Where text goes in an event: the member of a delta, or the index of a tool call whose arguments it belongs to."""
 
 
 class Stage:
@@ -29,6 +33,23 @@ class Stage:
         """Nothing more of this stream concerns it: it is taken out of the chain. For stages with a state of their
         own."""
         return False
+
+    @property
+    def said(self) -> tuple[Place, str] | None:
+        """For stages that read text: what the last event came to, if it had nothing but text and became one event with
+        nothing but this text in this place."""
+        return None
+
+    def ahead(self, text: str, known: Container[Place]) -> Sequence[tuple[Place, str]] | None:
+        """For stages that read text and are never `over`: reads the text of an event that is like the one `said` spoke
+        of, without the event.
+
+        Returns:
+            What to send and where, or nothing; None if there is more, or its place is not `known`: then the event must
+            be taken, and its text is not read again.
+        """
+        del text, known
+        return None
 
     def take(self, event: Event) -> Sequence[Event] | None:
         """The events to send in place of this one; None if it is right as it is.

@@ -3,14 +3,28 @@
 Once one has gone through everything that is done to events, those with the same bytes around their text need no look.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 _MARKS: Final = (b'"content":"', b'"text":"', b'"reasoning":"', b'"reasoning_content":"')
+_NEW_MARKS: Final = (*_MARKS, b'"arguments":"')
 _NEAR: Final = 12
 """As many bytes before the text as a name and its quotes have; a longer needle is slow to look for."""
 
 _END: Final = b"\n\n"
 _NEVER: Final = (b'"finish_reason":"', b'"usage":{', b"\r")
+
+
+class Frame(Protocol):
+    """What is known about events by the bytes around their text."""
+
+    def fill(self, event: bytes) -> bytes | None:
+        """What an event becomes; None if it is not one, and one only, that is known."""
+
+    def count(self, events: bytes) -> int:
+        """How many events these are, if there are several and all of them are known; else 0."""
+
+    def fill_all(self, events: bytes) -> bytes | None:
+        """What several events become that are all known; None if each must be looked at by itself."""
 
 
 class Template:
@@ -81,21 +95,34 @@ class Template:
 
 def template_of(event: bytes, new: bytes) -> Template | None:
     """What one event and what it became say about others; None if it is not of the common sort."""
-    if not event.startswith(b"data: ") or event.count(b"\n") != 2 or new.count(b"\n") != 2:
+    if (frame := frame_of(event)) is None:
+        return None
+    before, behind = frame
+    parts = parts_of(new, event[len(before) : len(event) - len(behind)], _MARKS)
+    return None if parts is None else Template(before, behind, parts)
+
+
+def frame_of(event: bytes) -> tuple[bytes, bytes] | None:
+    """The bytes around the text of an event that adds nothing else; None if it is not of that sort."""
+    if not event.startswith(b"data: ") or event.count(b"\n") != 2:
         return None
     hole = _hole(event)
-    if hole is None or any(sign in event for sign in _NEVER) or b'"role"' in new:
+    if hole is None or any(sign in event for sign in _NEVER):
         return None
     start, end = hole
-    text = event[start:end]
-    if b"\\" in text:
+    return None if b"\\" in event[start:end] else (event[:start], event[end:])
+
+
+def parts_of(new: bytes, text: bytes, marks: tuple[bytes, ...] = _NEW_MARKS) -> tuple[bytes, ...] | None:
+    """The bytes around a text in the one event that the client gets; None where they do not speak for others."""
+    if new.count(b"\n") != 2 or b'"role"' in new:
         return None
     parts = []
     at = 0
-    for place in _places(new, text):
+    for place in _places(new, text, marks):
         parts.append(new[at:place])
         at = place + len(text)
-    return Template(event[:start], event[end:], (*parts, new[at:])) if parts else None
+    return (*parts, new[at:]) if parts else None
 
 
 def _hole(event: bytes) -> tuple[int, int] | None:
@@ -114,7 +141,7 @@ def _hole(event: bytes) -> tuple[int, int] | None:
     return hole
 
 
-def _places(new: bytes, text: bytes) -> list[int]:
+def _places(new: bytes, text: bytes, marks: tuple[bytes, ...]) -> list[int]:
     """Where the text begins in what the client gets, once or under both names of reasoning."""
-    found = [(new.find(mark + text + b'"'), len(mark)) for mark in _MARKS]
+    found = [(new.find(mark + text + b'"'), len(mark)) for mark in marks]
     return sorted(at + length for at, length in found if at >= 0)

@@ -85,16 +85,16 @@ class Normaliser:
         if reason is None and len(delta) == 1 and "content" in delta and self._parser is not None:
             if (content := self._content(delta)) is None:
                 return [choice]
-            return _chunks(choice, delta, content or ([{}] if _carries_more(choice) else []), None)
+            return _chunks(choice, delta, content or ([{}] if carries_more(choice) else []), None)
         if reason is None and delta.get("tool_calls") is None and self._passes(delta):
             return [choice]
         parts = self._parts(delta)
         if reason is not None and not self._finished:
             self._finished = True
             return self._finish(choice, delta, parts, reason)
-        if parts is None or (not parts and _carries_more(choice) and not _says_something(delta)):
+        if parts is None or (not parts and carries_more(choice) and not _says_something(delta)):
             return [choice]
-        return _chunks(choice, delta, parts or ([{}] if _carries_more(choice) else []), None)
+        return _chunks(choice, delta, parts or ([{}] if carries_more(choice) else []), None)
 
     def _passes(self, delta: Mapping[str, Any]) -> bool:
         """Whether this delta is plain content of an answer that needs no reading."""
@@ -191,7 +191,7 @@ def _says_something(delta: Mapping[str, Any]) -> bool:
     return any(value not in (None, "", []) for value in delta.values())
 
 
-def _carries_more(choice: Choice) -> bool:
+def carries_more(choice: Choice) -> bool:
     """Whether a choice says something beside its delta: log probabilities, token ids."""
     return any(value is not None for name, value in choice.items() if name not in ("index", "delta", "finish_reason"))
 

@@ -1,0 +1,73 @@
+"""Events that only add text which a stage reads: nearly all of a stream with tools.
+
+They differ in their text alone, and so does what becomes of them, once the stage has read it. So the text is cut out of
+the known bytes, read, and put between the bytes that an event with text of that sort came to before.
+"""
+
+from typing import Final
+
+import msgspec
+
+from gateway.wire.shape.stage import Place, Stage
+from gateway.wire.shape.template import frame_of, parts_of
+
+_decode = msgspec.json.Decoder(str).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Frames:
+    """The frames of one stream (a `template.Frame`). ``stage`` is the only one of its chain that reads text."""
+
+    __slots__ = ("_before", "_behind", "_end", "_made", "_stage", "_start")
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._before = b""
+        self._behind = b""
+        self._start = 0
+        self._end = 0
+        self._made: dict[Place, tuple[bytes, ...]] = {}
+
+    def learn(self, event: bytes, new: bytes) -> bool:
+        """Learns from an event and what it became. Returns whether there was anything to learn."""
+        said = self._stage.said
+        if said is None or (frame := frame_of(event)) is None:
+            return False
+        place, text = said
+        if (parts := parts_of(new, _encode(text)[1:-1])) is None:
+            return False
+        if frame != (self._before, self._behind):
+            self._before, self._behind = frame
+            self._start, self._end = len(self._before), len(self._behind)
+            self._made.clear()
+        self._made[place] = parts
+        return True
+
+    def fill(self, event: bytes) -> bytes | None:
+        """What an event becomes; None if it is not one, and one only, whose frame is known."""
+        end = len(event) - self._end
+        start = self._start
+        if end <= start or not (event.startswith(self._before) and event.endswith(self._behind)):
+            return None
+        raw = event[start - 1 : end + 1]  # with its quotes
+        if b"\n" in raw:
+            return None
+        try:
+            text = _decode(raw)
+        except msgspec.DecodeError:
+            return None
+        read = self._stage.ahead(text, self._made)
+        if not read:
+            return None if read is None else b""
+        place, text = read[0]
+        return _encode(text)[1:-1].join(self._made[place])
+
+    def count(self, events: bytes) -> int:
+        """None of several: each is read by itself."""
+        del events
+        return 0
+
+    def fill_all(self, events: bytes) -> bytes | None:
+        """As `count`."""
+        del events
+        return None
