@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from gateway.wire.shape.stage import Place, Stage
-from gateway.wire.shape.template import frame_of, parts_of
+from gateway.wire.shape.stage import Ahead, Place, Stage
+from gateway.wire.shape.template import READ_MARKS, frame_of, parts_of
 
 _decode = msgspec.json.Decoder(str).decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -18,10 +18,11 @@ _encode: Final = msgspec.json.Encoder().encode
 class Frames:
     """The frames of one stream (a `template.Frame`). ``stage`` is the only one of its chain that reads text."""
 
-    __slots__ = ("_before", "_behind", "_end", "_made", "_stage", "_start")
+    __slots__ = ("_ahead", "_before", "_behind", "_end", "_made", "_stage", "_start")
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
+        self._ahead: Ahead | None = None
         self._before = b""
         self._behind = b""
         self._start = 0
@@ -30,37 +31,44 @@ class Frames:
 
     def learn(self, event: bytes, new: bytes) -> bool:
         """Learns from an event and what it became. Returns whether there was anything to learn."""
-        said = self._stage.said
-        if said is None or (frame := frame_of(event)) is None:
+        ahead = self._stage.ahead
+        if ahead is None or (said := ahead.said) is None or (frame := frame_of(event, READ_MARKS)) is None:
             return False
         place, text = said
-        if (parts := parts_of(new, _encode(text)[1:-1])) is None:
+        if (parts := parts_of(new, _encode(text)[1:-1], READ_MARKS)) is None:
             return False
         if frame != (self._before, self._behind):
             self._before, self._behind = frame
             self._start, self._end = len(self._before), len(self._behind)
             self._made.clear()
         self._made[place] = parts
+        self._ahead = ahead
         return True
 
     def fill(self, event: bytes) -> bytes | None:
         """What an event becomes; None if it is not one, and one only, whose frame is known."""
+        ahead = self._ahead
         end = len(event) - self._end
         start = self._start
-        if end <= start or not (event.startswith(self._before) and event.endswith(self._behind)):
+        if ahead is None or end <= start or not (event.startswith(self._before) and event.endswith(self._behind)):
             return None
-        raw = event[start - 1 : end + 1]  # with its quotes
+        raw = event[start:end]
         if b"\n" in raw:
             return None
         try:
-            text = _decode(raw)
+            text = _decode(b'"%b"' % raw)
         except msgspec.DecodeError:
             return None
-        read = self._stage.ahead(text, self._made)
+        read = ahead.read(text, self._made)
         if not read:
             return None if read is None else b""
-        place, text = read[0]
-        return _encode(text)[1:-1].join(self._made[place])
+        place, new = read[0]
+        parts = self._made[place]
+        if new != text:
+            return _encode(new)[1:-1].join(parts)
+        if parts == (self._before, self._behind):
+            return event
+        return (_encode(text)[1:-1] if b"\\" in raw else raw).join(parts)
 
     def count(self, events: bytes) -> int:
         """None of several: each is read by itself."""

@@ -5,12 +5,27 @@ stream, and knows nothing of the other stages.
 """
 
 from collections.abc import Container, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from gateway.wire.shape.event import Event
 
 Place: TypeAlias = str | int
 """Where text goes in an event: the member of a delta, or the index of a tool call whose arguments it belongs to."""
+
+
+class Ahead(Protocol):
+    """Reads the text of events that are alike but for it, before they are taken apart."""
+
+    @property
+    def said(self) -> tuple[Place, str] | None:
+        """Where the text of the last event went, and what it was then."""
+
+    def read(self, text: str, known: Container[Place]) -> Sequence[tuple[Place, str]] | None:
+        """What an event with this text comes to: where something is to be sent, and what; or nothing.
+
+        None if there is more, or its place is not `known`: then the stage must be given the event, and does not read
+        its text again.
+        """
 
 
 class Stage:
@@ -35,20 +50,9 @@ class Stage:
         return False
 
     @property
-    def said(self) -> tuple[Place, str] | None:
-        """For stages that read text: what the last event came to, if it had nothing but text and became one event with
-        nothing but this text in this place."""
-        return None
-
-    def ahead(self, text: str, known: Container[Place]) -> Sequence[tuple[Place, str]] | None:
-        """For stages that read text and are never `over`: reads the text of an event that is like the one `said` spoke
-        of, without the event.
-
-        Returns:
-            What to send and where, or nothing; None if there is more, or its place is not `known`: then the event must
-            be taken, and its text is not read again.
-        """
-        del text, known
+    def ahead(self) -> Ahead | None:
+        """For stages that read text and are never `over`: who reads the text of events like the last one, if that had
+        nothing but text and became one event with nothing but text."""
         return None
 
     def take(self, event: Event) -> Sequence[Event] | None:

@@ -6,7 +6,8 @@ Once one has gone through everything that is done to events, those with the same
 from typing import Final, Protocol
 
 _MARKS: Final = (b'"content":"', b'"text":"', b'"reasoning":"', b'"reasoning_content":"')
-_NEW_MARKS: Final = (*_MARKS, b'"arguments":"')
+READ_MARKS: Final = (*_MARKS, b'"arguments":"')
+"""What stands before text that a stage reads."""
 _NEAR: Final = 12
 """As many bytes before the text as a name and its quotes have; a longer needle is slow to look for."""
 
@@ -102,18 +103,18 @@ def template_of(event: bytes, new: bytes) -> Template | None:
     return None if parts is None else Template(before, behind, parts)
 
 
-def frame_of(event: bytes) -> tuple[bytes, bytes] | None:
+def frame_of(event: bytes, marks: tuple[bytes, ...] = _MARKS) -> tuple[bytes, bytes] | None:
     """The bytes around the text of an event that adds nothing else; None if it is not of that sort."""
     if not event.startswith(b"data: ") or event.count(b"\n") != 2:
         return None
-    hole = _hole(event)
+    hole = _hole(event, marks)
     if hole is None or any(sign in event for sign in _NEVER):
         return None
     start, end = hole
     return None if b"\\" in event[start:end] else (event[:start], event[end:])
 
 
-def parts_of(new: bytes, text: bytes, marks: tuple[bytes, ...] = _NEW_MARKS) -> tuple[bytes, ...] | None:
+def parts_of(new: bytes, text: bytes, marks: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
     """The bytes around a text in the one event that the client gets; None where they do not speak for others."""
     if new.count(b"\n") != 2 or b'"role"' in new:
         return None
@@ -125,10 +126,10 @@ def parts_of(new: bytes, text: bytes, marks: tuple[bytes, ...] = _NEW_MARKS) -> 
     return (*parts, new[at:]) if parts else None
 
 
-def _hole(event: bytes) -> tuple[int, int] | None:
+def _hole(event: bytes, marks: tuple[bytes, ...]) -> tuple[int, int] | None:
     """Where the only text of an event begins and ends."""
     hole = None
-    for mark in _MARKS:
+    for mark in marks:
         at = event.find(mark)
         if at < 0:
             continue

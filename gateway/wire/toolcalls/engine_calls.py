@@ -115,6 +115,20 @@ class EngineCalls:
             return None
         return [[entry] for entry in made]
 
+    def more(self, at: int, text: str) -> tuple[int, str] | None:
+        """More arguments of the call that the engine numbers `at`, and nothing else.
+
+        Returns:
+            Our index of the call and what goes out; None, and nothing is taken, if that call is not the one whose
+            arguments go out as they come.
+        """
+        call = self._by_index.get(at)
+        if call is None or self._whole or self._queue != [call] or call.closed or not call.plain or call.waiting:
+            return None
+        call.waiting.append(text)
+        given = self._flushed(call)
+        return call.index, given[0]["function"]["arguments"] if given else ""
+
     def finish(self, *, stopped: bool) -> list[list[Entry]]:
         """The engine said why it ended; `stopped`: of itself. What was held back comes out."""
         made: list[Entry] = []

@@ -96,6 +96,10 @@ class Normaliser:
             return [choice]
         return _chunks(choice, delta, parts or ([{}] if carries_more(choice) else []), None)
 
+    def more_arguments(self, at: int, text: str) -> tuple[int, str] | None:
+        """As `EngineCalls.more`: for a choice that has arguments of one call and nothing else."""
+        return self._calls.more(at, text)
+
     def _passes(self, delta: Mapping[str, Any]) -> bool:
         """Whether this delta is plain content of an answer that needs no reading."""
         if self._parser is not None or self._repeats or not delta.get("content"):

@@ -1,17 +1,17 @@
 """How the answer to a request with tools is read, and the stage that does it."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
 from gateway.wire.shape.event import Event, choices_of
-from gateway.wire.shape.stage import Place, Stage
+from gateway.wire.shape.stage import Ahead, Stage
 from gateway.wire.toolcalls import Format, Stream
 from gateway.wire.toolcalls.detect import Sniffer
-from gateway.wire.toolcalls.normalise import Normaliser, Reads, carries_more, normalise_message
+from gateway.wire.toolcalls.normalise import Normaliser, Reads, normalise_message
 from gateway.wire.toolcalls.quirks import Quirk
-from gateway.wire.tools.ahead import ReadAhead
+from gateway.wire.tools.ahead import ReadAhead, ahead_of
 from gateway.wire.tools.ask import Ask
 from gateway.wire.tools.choices import number_of, speaks, split_event, thinks
 from gateway.wire.tools.leaks import LeakReader
@@ -67,7 +67,7 @@ class Reading:
     @property
     def only_reads(self) -> bool:
         """Whether what becomes of content depends on nothing but who reads it."""
-        return not (self.watch or self.union or self.ask.legacy or Quirk.REPEATS_CONTENT in self.quirks)
+        return not self.watch and Quirk.REPEATS_CONTENT not in self.quirks
 
     def reader(self, rule: ReasoningRule, on_leak: OnLeak, seed: str, *, thinks: bool) -> Reads:
         """Who reads the content of one choice. ``thinks``: the engine gives reasoning by itself."""
@@ -119,7 +119,7 @@ class Calls(Stage):
     """Calls as OpenAI's clients expect them, whoever found them. One per answer."""
 
     reads_text = True
-    __slots__ = ("_ahead", "_choices", "_last", "_legacy", "_on_leak", "_reading", "_rule", "_seed", "_told")
+    __slots__ = ("_choices", "_last", "_legacy", "_on_leak", "_reading", "_rule", "_seed", "_told")
 
     def __init__(self, reading: Reading, rule: ReasoningRule, on_leak: OnLeak, seed: str = "") -> None:
         self._reading = reading
@@ -129,26 +129,19 @@ class Calls(Stage):
         self._told = False
         self._choices: dict[int, _Choice] = {}
         self._legacy = LegacyWords() if reading.ask.legacy else None
-        self._last: tuple[Mapping[str, Any], int] | None = None
-        self._ahead: ReadAhead | None = None
+        self._last: tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]] | None = None
 
     @property
-    def said(self) -> tuple[Place, str] | None:
-        """What the last event came to, where its text can be read without it: with one choice, and no more to do than
-        to read."""
-        self._ahead = None
-        if self._last is None or len(self._choices) != 1 or not self._reading.only_reads:
+    def ahead(self) -> Ahead | None:
+        """With one choice, and nothing else to do with its text than to read it."""
+        reading = self._reading
+        if self._last is None or len(self._choices) != 1 or reading.union or reading.ask.legacy:
             return None
         choice, made = self._last
-        (state,) = self._choices.values()
-        if made != 1 or not _only_content(choice):
+        if len(made) != 1:
             return None
-        self._ahead = state.ahead
-        return state.ahead.said
-
-    def ahead(self, text: str, known: Container[Place]) -> Sequence[tuple[Place, str]] | None:
-        """Reads content before its event."""
-        return None if self._ahead is None else self._ahead.ahead(text, known)
+        (state,) = self._choices.values()
+        return ahead_of(choice, made[0], state.normaliser, state.ahead if reading.only_reads else None)
 
     def take(self, event: Event) -> Sequence[Event] | None:
         """The event's choices read, each part an event of its own."""
@@ -159,7 +152,7 @@ class Calls(Stage):
             found = self._feed(choice)
             changed = changed or len(found) != 1 or found[0] is not choice
             made.extend(found)
-        self._last = (given[0], len(made)) if len(given) == 1 else None
+        self._last = (given[0], made) if len(given) == 1 else None
         if not changed:
             return None
         return split_event(event, made)
@@ -244,13 +237,6 @@ class Calls(Stage):
         if not self._told:
             self._told = True
             self._on_leak(found)
-
-
-def _only_content(choice: Mapping[str, Any]) -> bool:
-    """Whether a choice of an event has content and nothing else."""
-    delta = choice.get("delta") or {}
-    silent = all(value in (None, "", []) for name, value in delta.items() if name != "content")
-    return bool(delta.get("content")) and silent and choice.get("finish_reason") is None and not carries_more(choice)
 
 
 def _unwrapped(says: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -37,9 +37,16 @@ TEXTS = (
 )
 
 
-def relay(kind: EngineKind, form: str, extras: Extras, field: ReasoningField, **request: Json) -> StreamRelay:
+def relay(
+    kind: EngineKind,
+    form: str,
+    extras: Extras = Extras.KEEP,
+    field: ReasoningField = ReasoningField.BOTH,
+    parse: Parse = Parse.GATEWAY,
+    **request: Json,
+) -> StreamRelay:
     ask, members = asked(TOOLS, None, **request)
-    facts = facts_of(kind, form=form, parse=Parse.GATEWAY)
+    facts = facts_of(kind, form=form, parse=parse)
     reading = prepare(plan(facts, ask), facts, ask, members).reading
     assert reading is not None
     stage = reading.stage(ReasoningRule(field=field), 1, lambda _: None, "seed")
@@ -47,10 +54,18 @@ def relay(kind: EngineKind, form: str, extras: Extras, field: ReasoningField, **
     return StreamRelay(AnswerNames(Operation.CHAT, "asked"), OWN, shape.chain(members, members, stage), lambda: NOW)
 
 
-def chunk(kind: EngineKind, delta: Json, finish: str | None = None, index: int = 0) -> bytes:
+def chunk(
+    kind: EngineKind, delta: Json, finish: str | None = None, index: int = 0, *, own: bool = True, escaped: bool = False
+) -> bytes:
+    """`own`: with names that the client must not see; `escaped`: with escapes that are not needed."""
     choice = {"index": index, "delta": FILLERS[kind] | delta, "logprobs": None, "finish_reason": finish}
-    body = {"id": "cmpl-7", "object": "chat.completion.chunk", "created": 1, "model": "org/m", "choices": [choice]}
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    names = ("cmpl-7", "org/m") if own else ("chatcmpl-0123456789abcdef", "asked")
+    body = {"id": names[0], "object": "chat.completion.chunk", "created": 1, "model": names[1], "choices": [choice]}
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=escaped).encode()
+
+
+def documents(out: bytes) -> list[Json]:
+    return [json.loads(line[6:]) for line in out.split(b"\n\n") if line.startswith(b"data: {")]
 
 
 def fed(into: StreamRelay, packets: list[bytes]) -> bytes:
@@ -105,10 +120,79 @@ def test_what_is_read_ahead_changes_nothing(
     assert fed(into(), data.draw(cuts(sent))) == slow
 
 
+entries = st.fixed_dictionaries(
+    {
+        "index": st.integers(0, 1),
+        "function": st.fixed_dictionaries({"arguments": st.sampled_from(["{}", "", '{"a": "'])}),
+    },
+    optional={"type": st.just("function")},
+)
+inner = st.sampled_from(["a", " b", "\\\\n", "é", "北", "😀", "/", '\\"', '"}', "", "}", "x, y", '", "b": "'])
+
+
+@st.composite
+def engine_calls(draw: st.DrawFn) -> list[Json]:
+    """Deltas of an engine that parses calls, one call after the other, mostly."""
+    deltas: list[Json] = [
+        {"content": text} for text in draw(st.lists(st.sampled_from(["Let ", "é", "me/\n"]), max_size=4))
+    ]
+    for at in range(draw(st.integers(1, 3))):
+        named: Json = {"name": "get_weather", "arguments": draw(st.sampled_from(["", '{"a": "']))}
+        deltas.append({"tool_calls": [{"index": at, "id": f"call-{at}-abcdef", "type": "function", "function": named}]})
+        of_type = draw(st.sampled_from([{}, {"type": "function"}]))
+        for text in ('{"city": "', *draw(st.lists(inner, max_size=8))):
+            deltas.append({"tool_calls": [{"index": at, **of_type, "function": {"arguments": text}}]})
+        if draw(st.booleans()):
+            deltas.append({"tool_calls": [draw(entries)]})
+    return deltas
+
+
+@given(st.data(), engine_calls(), st.sampled_from(list(EngineKind)), st.booleans(), st.booleans(), st.booleans())
+@settings(max_examples=250, deadline=None)
+def test_arguments_of_an_engine_are_read_ahead(
+    data: st.DataObject, deltas: list[Json], kind: EngineKind, own: bool, escaped: bool, parallel: bool
+) -> None:
+    """Nothing changes but the spelling of escapes, and that only where the event changes anyway."""
+    events = [chunk(kind, {"role": "assistant", "content": ""}, own=own)]
+    events += [chunk(kind, delta, own=own, escaped=escaped) for delta in deltas]
+    events.append(chunk(kind, {}, "tool_calls", own=own))
+
+    def into() -> StreamRelay:
+        return relay(kind, "hermes", parse=Parse.ENGINE, parallel_tool_calls=parallel)
+
+    slow = fed(into(), [b"data: " + one + b"\r\n\r\n" for one in events] + [DONE])
+    fast = fed(into(), [b"data: " + one + b"\n\n" for one in events] + [DONE])
+    assert documents(fast) == documents(slow)
+    assert escaped or fast == slow
+    sent = b"".join([*(b"data: " + one + b"\n\n" for one in events), DONE])
+    assert fed(into(), data.draw(cuts(sent))) == fast
+
+
+def test_clean_arguments_pass_as_they_are_spelled() -> None:
+    """Byte for byte, though their text was read."""
+    kind = EngineKind.VLLM
+    into = relay(kind, "hermes", parse=Parse.ENGINE)
+    function = {"name": "get_weather", "arguments": ""}
+    call = {"index": 0, "id": "call-abcdef", "type": "function", "function": function}
+    texts = ('{"city": "', "a", "é", "\\n", "/", '"}')
+    events = [
+        chunk(kind, {"role": "assistant", "content": ""}, own=False),
+        chunk(kind, {"tool_calls": [call]}, own=False),
+    ]
+    events += [
+        chunk(kind, {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}, own=False, escaped=True)
+        for text in texts
+    ]
+    events.append(chunk(kind, {}, "tool_calls", own=False))
+    packets = [*(b"data: " + one + b"\n\n" for one in events), DONE]
+    assert fed(into, packets) == b"".join(packets)
+    assert isinstance(into._template, Frames)  # what is learned shows in nothing but time
+
+
 @pytest.mark.parametrize("kind", list(EngineKind))
 def test_two_events_teach_the_frame(kind: EngineKind) -> None:
     """Of content, and of the arguments of each call."""
-    into = relay(kind, "hermes", Extras.KEEP, ReasoningField.BOTH)
+    into = relay(kind, "hermes")
 
     def send(text: str) -> bytes:
         return into.feed(b"data: " + chunk(kind, {"content": text}) + b"\n\n")
@@ -124,11 +208,11 @@ def test_two_events_teach_the_frame(kind: EngineKind) -> None:
 def test_several_choices_are_not_read_ahead() -> None:
     """Their events have frames of their own, one after the other."""
     kind = EngineKind.VLLM
-    into = relay(kind, "hermes", Extras.KEEP, ReasoningField.BOTH)
+    into = relay(kind, "hermes")
     events = [chunk(kind, {"content": text}, index=at) for text in ("a", "b <t", "ool", "d") for at in (0, 1)]
     events += [chunk(kind, {}, "stop", index=at) for at in (0, 1)]
     out = fed(into, [b"data: " + one + b"\n\n" for one in events] + [DONE])
-    choices = [json.loads(line[6:])["choices"][0] for line in out.split(b"\n\n") if line.startswith(b"data: {")]
+    choices = [one["choices"][0] for one in documents(out)]
     for at in (0, 1):
         said = [one["delta"].get("content") or "" for one in choices if one["index"] == at]
         assert "".join(said) == "ab <toold"
