@@ -7,6 +7,7 @@ costs a task, so it is made only for requests that are still open after `WATCH_A
 
 import asyncio
 from collections.abc import Iterable
+from math import inf
 from typing import Final
 
 from starlette.types import Message, Receive, Scope, Send
@@ -14,6 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from engines.profile import Operation
 from gateway.errors import ApiError
 from gateway.proxy import replies
+from gateway.proxy.downstream import Carrier
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.inbound import read_headers, too_large
 from gateway.proxy.plane import Plane
@@ -77,10 +79,22 @@ async def read_body(plane: Plane, scope: Scope, receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-class AsgiCarrier:
+class AsgiCarrier(Carrier):
     """The `Downstream` of one ASGI request."""
 
-    __slots__ = ("_ended", "_outbox", "_paused", "_plane", "_send", "_waiting", "_wake", "bucket", "exchange")
+    __slots__ = (
+        "_ended",
+        "_look",
+        "_outbox",
+        "_paused",
+        "_plane",
+        "_send",
+        "_waiting",
+        "_wake",
+        "_watch_from",
+        "bucket",
+        "exchange",
+    )
     exchange: Exchange
 
     def __init__(self, plane: Plane, send: Send) -> None:
@@ -91,6 +105,8 @@ class AsgiCarrier:
         self._wake: asyncio.Future[None] | None = None
         self._ended = False
         self._paused = False
+        self._look = inf
+        self._watch_from = plane.loop.time() + WATCH_AFTER
         self.bucket = -1
 
     # Downstream
@@ -112,6 +128,12 @@ class AsgiCarrier:
         if self._waiting > OUTBOX_LIMIT and not self._paused:
             self._paused = True
             self.exchange.client_paused()
+
+    def wake_at(self, deadline: float) -> None:
+        """The exchange has a deadline (`Downstream`)."""
+        if deadline < self._look:
+            self._look = deadline
+            self._plane.deadlines.put(self, deadline)
 
     def finish(self) -> None:
         """The end of the body (`Downstream`)."""
@@ -147,12 +169,9 @@ class AsgiCarrier:
 
     async def run(self, receive: Receive) -> None:
         """Sends until the exchange is over, and tells it when the client leaves."""
-        if self._ended:
-            await self.flush()
-            return
         watcher: asyncio.Future[None] | None = None
         loop = self._plane.loop
-        self._plane.deadlines.put(self, loop.time() + WATCH_AFTER)
+        self.wake_at(self._watch_from)
         try:
             while not self._all_sent():
                 if self._outbox:
@@ -160,7 +179,7 @@ class AsgiCarrier:
                     continue
                 self._wake = loop.create_future()
                 await self._wake
-                if watcher is None and self.bucket < 0 and not self._ended:
+                if watcher is None and not self._ended and loop.time() >= self._watch_from:
                     watcher = asyncio.ensure_future(self._watch(receive))
         finally:
             self._plane.deadlines.drop(self)
@@ -178,10 +197,17 @@ class AsgiCarrier:
         self._ended = True
         self._rouse()
 
-    def on_deadline(self, now: float) -> None:
-        """The request takes long enough to be watched (`Timed`)."""
-        del now
-        self._rouse()
+    def on_deadline(self, now: float) -> float | None:
+        """A deadline of the exchange, or the request takes long enough to be watched (`Timed`)."""
+        self._look = inf
+        due = self.exchange.on_deadline(now)
+        if due is not None:
+            self._look = min(self._look, due)
+        if now < self._watch_from:
+            self._look = min(self._look, self._watch_from)
+        else:
+            self._rouse()
+        return None if self._look == inf else self._look
 
 
 def asgi_headers(block: bytes) -> Iterable[tuple[bytes, bytes]]:

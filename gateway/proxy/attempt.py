@@ -271,8 +271,9 @@ class Attempt(msgspec.Struct, eq=False):
             operation = self._call.operation
             names = self._asked.names[operation]
             plain = self.destination.tooling.plain
-            if self.outgoing.tooled is UNTOOLED and plain is not None and plain.knows(body, names):
-                answer, usage = body, find_usage(body)
+            usage = plain.usage(body, names) if plain is not None and self.outgoing.tooled is UNTOOLED else None
+            if usage is not None:
+                answer = body
             elif operation in PASSED:
                 answer, usage = pass_answer(body, names)
             elif (chain := self._chain()) is None:

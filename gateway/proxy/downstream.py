@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engines.profile import Operation
+from gateway.balance.endpoint import Endpoint
 from gateway.proxy.callers import Caller
 from gateway.proxy.limits import Bounds
 
@@ -34,6 +35,21 @@ class Inbound:
     caller: Caller | None = None
 
 
+class Served(Protocol):
+    """An exchange, to whoever tells it of the world outside."""
+
+    def endpoint_lost(self, endpoint: Endpoint) -> None:
+        """Health checks have found an endpoint dead."""
+
+
+class Carrier:
+    """Who carries an exchange, and waits in the wheel of deadlines for it: a connection has one place there, however
+    many requests come over it."""
+
+    __slots__ = ()
+    exchange: Served | None
+
+
 class Downstream(Protocol):
     """What an exchange may do to its client. Either `respond` once, or `start`, `write`…, and `finish` or `abort`."""
 
@@ -45,6 +61,9 @@ class Downstream(Protocol):
 
     def write(self, data: bytes) -> None:
         """A part of the body."""
+
+    def wake_at(self, deadline: float) -> None:
+        """Has the exchange's `on_deadline` called at ``deadline`` (loop time) or a little later, and maybe before."""
 
     def finish(self) -> None:
         """The answer is complete."""

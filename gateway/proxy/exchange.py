@@ -33,12 +33,11 @@ _FAILURES: Final = {503: "unavailable", 504: "timed_out"}
 class Exchange(Seeker):
     """Serves one request. Its carrier calls `begin`, then `client_gone`, `client_paused`, `client_resumed`."""
 
-    __slots__ = ("_body", "_down", "_first_at", "_heartbeat", "_last_at", "_opened", "_paused_at", "request_id")
+    __slots__ = ("_body", "_first_at", "_heartbeat", "_last_at", "_opened", "_paused_at", "request_id")
 
     def __init__(self, plane: Plane, down: Downstream, inbound: Inbound, body: bytes) -> None:
-        super().__init__(plane, inbound)
+        super().__init__(plane, down, inbound)
         self._body = body
-        self._down = down
         self._first_at = 0.0
         self._heartbeat: Heartbeat | None = None
         self._opened = False
@@ -93,14 +92,14 @@ class Exchange(Seeker):
             return
         self._paused_at = now = self._plane.loop.time()
         self._attempt.pause()
-        self._plane.deadlines.put(self, min(now + self._plane.settings.server.write_timeout, self._total))
+        self._down.wake_at(min(now + self._plane.settings.server.write_timeout, self._total))
 
     def client_resumed(self) -> None:
         """The client has caught up."""
         self._paused_at = 0.0
         if not self.over and self._attempt is not None:
             self._last_at = now = self._plane.loop.time()
-            self._plane.deadlines.put(self, min(now + self._limits.idle, self._total))
+            self._down.wake_at(min(now + self._limits.idle, self._total))
             self._attempt.resume()
 
     def interrupt(self) -> None:
@@ -132,7 +131,7 @@ class Exchange(Seeker):
             meter.first_token.observe(now - self.started)
             limits = self._limits
             if limits.idle < limits.first_token:  # else the look at the first token's limit comes soon enough
-                self._plane.deadlines.put(self, min(now + limits.idle, self._total))
+                self._down.wake_at(min(now + limits.idle, self._total))
             self._open(now)
         self._last_at = now
         self._down.write(data)
@@ -171,7 +170,7 @@ class Exchange(Seeker):
         return True
 
     def on_deadline(self, now: float) -> float | None:
-        """A deadline may have passed (`Timed`)."""
+        """A deadline may have passed: the next one, in loop time; None if there is none."""
         attempt = self._attempt
         if self.over or attempt is None:
             return None
@@ -230,7 +229,6 @@ class Exchange(Seeker):
     def _finish(self, outcome: str, status: int, now: float | None = None) -> None:
         self.over = True
         plane = self._plane
-        plane.deadlines.drop(self)
         if self._heartbeat is not None:
             plane.deadlines.drop(self._heartbeat)
         if self._inside is not None or self._detour is not None:

@@ -20,7 +20,7 @@ from engines.profile import Operation
 from gateway.errors import ApiError, RequestTimeout
 from gateway.proxy import replies
 from gateway.proxy.answering import AnswerWriter
-from gateway.proxy.downstream import Inbound
+from gateway.proxy.downstream import Carrier, Inbound
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.guarded import BODY_RATE, BODY_TIME, HEAD_TIME, LOOK_EVERY, GuardedProtocol
 from gateway.proxy.inbound import read_headers, too_large
@@ -49,17 +49,18 @@ class State(Enum):
     CLOSING = auto()
 
 
-class GatewayProtocol(AnswerWriter):
+class GatewayProtocol(AnswerWriter, Carrier):
     """One client connection, and the `Downstream` of its exchange."""
 
+    exchange: Exchange | None
     __slots__ = (
         "_body",
         "_buffer",
-        "_exchange",
         "_handover",
         "_head",
         "_inbound",
         "_linger",
+        "_look",
         "_memo",
         "_plane",
         "_read_paused",
@@ -68,6 +69,7 @@ class GatewayProtocol(AnswerWriter):
         "_source",
         "_state",
         "bucket",
+        "exchange",
     )
     _head: Head
     _inbound: Inbound
@@ -91,10 +93,11 @@ class GatewayProtocol(AnswerWriter):
         self._body: ChunkedBody | SizedBody | None = None
         self._linger = False
         self._memo: HeadMemo | None = None
-        self._exchange: Exchange | None = None
+        self.exchange: Exchange | None = None
         self._read_paused = False
         self._since = 0.0
         self._seen = 0
+        self._look = 0.0
         self.bucket = -1
 
     # ---- asyncio.Protocol
@@ -104,7 +107,8 @@ class GatewayProtocol(AnswerWriter):
         self.server_state.connections.add(self)  # type: ignore[arg-type]  # its set is of uvicorn's own classes
         self._plane = plane = self._source.plane
         self._since = now = plane.loop.time()
-        plane.deadlines.put(self, now + LOOK_EVERY)
+        self._look = now + LOOK_EVERY
+        plane.deadlines.put(self, self._look)
 
     def data_received(self, data: bytes) -> None:
         if self._state is State.BUSY or (self._write_paused and self._state is State.HEAD):
@@ -126,19 +130,19 @@ class GatewayProtocol(AnswerWriter):
         self._leave()
         self._state = State.CLOSING
         self._body = None
-        exchange, self._exchange = self._exchange, None
+        exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.client_gone()
 
     def pause_writing(self) -> None:
         self._write_paused = True
-        if self._exchange is not None:
-            self._exchange.client_paused()
+        if self.exchange is not None:
+            self.exchange.client_paused()
 
     def resume_writing(self) -> None:
         self._write_paused = False
-        if self._exchange is not None:
-            self._exchange.client_resumed()
+        if self.exchange is not None:
+            self.exchange.client_resumed()
         elif self._state is State.HEAD:
             self._await_request()
 
@@ -156,8 +160,8 @@ class GatewayProtocol(AnswerWriter):
     def interrupt(self) -> None:
         """The server waits no longer for this connection's answer."""
         self._keep_alive = False
-        if self._exchange is not None:
-            self._exchange.interrupt()
+        if self.exchange is not None:
+            self.exchange.interrupt()
         elif self._state is not State.CLOSING:
             self._close()
 
@@ -269,9 +273,9 @@ class GatewayProtocol(AnswerWriter):
 
     def _serve(self, body: bytes) -> None:
         self._state = State.BUSY
-        self._exchange = exchange = Exchange(self._plane, self, self._inbound, body)
+        self.exchange = exchange = Exchange(self._plane, self, self._inbound, body)
         exchange.begin()
-        if self._write_paused and self._exchange is exchange:
+        if self._write_paused and self.exchange is exchange:
             exchange.client_paused()
 
     def _refuse(self, error: ApiError) -> None:
@@ -286,7 +290,7 @@ class GatewayProtocol(AnswerWriter):
 
     def answered(self) -> None:
         """The next request may be read (`AnswerWriter`)."""
-        self._exchange = None
+        self.exchange = None
         if not self._keep_alive:
             self._part()
             return
@@ -310,7 +314,7 @@ class GatewayProtocol(AnswerWriter):
 
     def abort(self) -> None:
         """Closes after what was written (`Downstream`), at once if the client does not read."""
-        self._exchange = None
+        self.exchange = None
         if self._write_paused:
             self._state = State.CLOSING
             self.transport.abort()
@@ -319,23 +323,36 @@ class GatewayProtocol(AnswerWriter):
 
     # ---- time
 
+    def wake_at(self, deadline: float) -> None:
+        """The exchange has a deadline (`Downstream`); most come later than the connection is looked at anyway."""
+        if deadline < self._look:
+            self._look = deadline
+            self._plane.deadlines.put(self, deadline)
+
     def on_deadline(self, now: float) -> float | None:
-        """Looks at the connection's age (`Timed`)."""
-        age = now - self._since
-        server = self._plane.settings.server
+        """Looks at the exchange's deadlines and at the connection's age (`Timed`)."""
+        self._look = now + LOOK_EVERY
+        if self.exchange is not None:
+            due = self.exchange.on_deadline(now)
+            if due is not None and due < self._look:
+                self._look = due
+        age, server = now - self._since, self._plane.settings.server
+        if self._state is State.CLOSING and (self._linger or age >= server.write_timeout):
+            self.transport.abort()
+            return None
+        self._look_at_age(now, age)
+        return self._look
+
+    def _look_at_age(self, now: float, age: float) -> None:
         match self._state:
             case State.HEAD if self._buffer:
                 if age >= HEAD_TIME:
                     self._refuse(RequestTimeout("The request's head did not arrive in time."))
             case State.HEAD:
-                if age >= server.keep_alive:
+                if age >= self._plane.settings.server.keep_alive:
                     self._close()
             case State.BODY if age >= BODY_TIME:
                 if self._seen < BODY_RATE:
                     self._refuse(RequestTimeout("The request's body did not arrive in time."))
                 else:
                     self._since, self._seen = now, 0
-            case State.CLOSING if self._linger or age >= server.write_timeout:
-                self.transport.abort()
-                return None
-        return now + LOOK_EVERY

@@ -6,7 +6,7 @@ from gateway.balance.breaker import Position
 from gateway.balance.endpoint import Endpoint, EndpointState, Notice, StateChange
 from gateway.metrics import Meters
 from gateway.proxy.deadlines import Deadlines
-from gateway.proxy.seeking import Seeker
+from gateway.proxy.downstream import Carrier
 
 
 class Reactions:
@@ -31,7 +31,7 @@ class Reactions:
         self._then(change)
 
     def _leave(self, endpoint: Endpoint) -> None:
-        """Everybody with a call on a dead endpoint waits in the wheel of deadlines, so no other list is kept."""
+        """Whoever carries a call waits in the wheel of deadlines, so no other list is kept."""
         for entry in self._deadlines.entries():
-            if isinstance(entry, Seeker):
-                entry.endpoint_lost(endpoint)
+            if isinstance(entry, Carrier) and entry.exchange is not None:
+                entry.exchange.endpoint_lost(endpoint)

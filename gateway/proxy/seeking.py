@@ -19,7 +19,7 @@ from gateway.errors import ApiError, EngineFailed
 from gateway.proxy import verdicts
 from gateway.proxy.attempt import Attempt
 from gateway.proxy.detour import Detour
-from gateway.proxy.downstream import Inbound
+from gateway.proxy.downstream import Downstream, Inbound
 from gateway.proxy.fanout import FanOut
 from gateway.proxy.limits import Limits
 from gateway.proxy.outgoing import Outgoing, check_asked, outgoing, unfit
@@ -36,6 +36,7 @@ class Seeker:
         "_attempt",
         "_call",
         "_detour",
+        "_down",
         "_inbound",
         "_inside",
         "_limits",
@@ -44,7 +45,6 @@ class Seeker:
         "_ready",
         "_total",
         "attempts",
-        "bucket",
         "committed",
         "over",
         "started",
@@ -53,8 +53,9 @@ class Seeker:
     _call: Call
     _limits: Limits
 
-    def __init__(self, plane: Plane, inbound: Inbound) -> None:
+    def __init__(self, plane: Plane, down: Downstream, inbound: Inbound) -> None:
         self._plane = plane
+        self._down = down
         self._inbound = inbound
         self._attempt: Attempt | FanOut | None = None
         self._detour: Detour | None = None
@@ -64,7 +65,6 @@ class Seeker:
         self._own_id = plane.ids()
         self.started = plane.loop.time()
         self.attempts = 0
-        self.bucket = -1
         self.committed = False
         self.over = False
 
@@ -86,7 +86,7 @@ class Seeker:
 
     @abstractmethod
     def on_deadline(self, now: float) -> float | None:
-        """A deadline may have passed (`deadlines.Timed`)."""
+        """A deadline may have passed: the next one, in loop time; None if there is none."""
 
     @abstractmethod
     def _fail(self, error: ApiError) -> None:
@@ -170,7 +170,7 @@ class Seeker:
         self._attempt = attempt
         self._limits = limits
         self._total = total = self.started + limits.total
-        plane.deadlines.put(self, min(total, now + limits.first_token))
+        self._down.wake_at(min(total, now + limits.first_token))
         attempt.send(self._inbound.forward, now)
 
     def _step_over(self, queue: AdmissionQueue | None) -> None:

@@ -16,7 +16,7 @@ from engines.profile import Members, Operation
 ID_PREFIX: Final = {Operation.CHAT: "chatcmpl-", Operation.COMPLETIONS: "cmpl-"}
 """Operations whose answers carry an id of OpenAI's form; embeddings answers have none there."""
 
-_UNIQUE_LENGTH = 16
+ID_LENGTH: Final = 16
 """An id's own part must be this long: trtllm-serve streams ``chatcmpl-3``, unique in one run of one server only."""
 
 _MODEL_SEARCH = 512
@@ -36,7 +36,17 @@ class Usage(msgspec.Struct, frozen=True):
 class AnswerNames:
     """What the answers to one model name carry in one operation; shared by all its exchanges."""
 
-    __slots__ = ("model", "model_json", "model_member", "operation", "prefix", "prefix_bytes")
+    __slots__ = (
+        "id_starts",
+        "model",
+        "model_json",
+        "model_member",
+        "opening",
+        "opening_length",
+        "operation",
+        "prefix",
+        "prefix_bytes",
+    )
 
     def __init__(self, operation: Operation, model: str) -> None:
         self.operation = operation
@@ -45,6 +55,10 @@ class AnswerNames:
         self.model_member = b'"model":' + bytes(self.model_json)
         self.prefix = ID_PREFIX.get(operation)
         self.prefix_bytes = b'{"id":"' + self.prefix.encode() if self.prefix is not None else b"{"
+        self.id_starts = len(self.prefix_bytes)
+        # What most engines write between the time of a chat answer and its text.
+        self.opening = b',%s,"choices":[{"index":0,"message":{"role":"assistant","content":"' % self.model_member
+        self.opening_length = len(self.opening)
 
     def good_id(self, value: str | None) -> bool:
         """Whether the engine's own id may stay."""
@@ -52,7 +66,7 @@ class AnswerNames:
             return True
         if value is None or not value.startswith(self.prefix):
             return False
-        return len(value) - len(self.prefix) >= _UNIQUE_LENGTH
+        return len(value) - len(self.prefix) >= ID_LENGTH
 
     def apply(self, members: Members, own_id: bytes) -> Members:
         """The members with ``id`` and ``model`` right, in their places; ``own_id`` replaces an id that may not stay."""
@@ -87,7 +101,7 @@ def _renamed(body: bytes, names: AnswerNames) -> bytes | None:
     """
     if names.prefix is not None and (
         not body.startswith(names.prefix_bytes)
-        or body.find(b'"', len(names.prefix_bytes), len(names.prefix_bytes) + _UNIQUE_LENGTH) >= 0
+        or body.find(b'"', len(names.prefix_bytes), len(names.prefix_bytes) + ID_LENGTH) >= 0
     ):
         return None
     at = body.find(b'"model":"', 0, _MODEL_SEARCH)
@@ -109,7 +123,7 @@ def has_good_head(body: bytes, names: AnswerNames) -> bool:
     if names.prefix is None:
         return True
     start = len(names.prefix_bytes)
-    return body.find(b'"', start, start + _UNIQUE_LENGTH) < 0
+    return body.find(b'"', start, start + ID_LENGTH) < 0
 
 
 def _members(body: bytes) -> Members:
@@ -159,10 +173,11 @@ def _find_usage_slowly(data: bytes) -> Usage | None:
     if data[start : start + 1] != b"{":
         return None
     end = _object_end(data, start)
-    return None if end < 0 else _usage(data[start:end])
+    return None if end < 0 else read_usage(data[start:end])
 
 
-def _usage(text: bytes) -> Usage | None:
+def read_usage(text: bytes) -> Usage | None:
+    """A ``usage`` object as bytes; None if it is not one."""
     try:
         return _decode_usage(text)
     except msgspec.DecodeError:

@@ -1,12 +1,15 @@
 """Whole chat answers in which nothing can have to change, told by a few searches.
 
 Most answers are so. What is found here need not be taken apart by the stages, which would come to the same end.
+
+An engine writes the members around the text in the same way again and again. So what stood around a text in an answer
+that was found plain is remembered: the next one like it is told by comparing, and only its text is searched.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.wire.answer import AnswerNames, has_good_head
+from gateway.wire.answer import ID_LENGTH, AnswerNames, Usage, find_usage, has_good_head, read_usage
 
 _CONTENT: Final = b'"content":'
 _CALLS: Final = b'"tool_calls":[{'
@@ -15,25 +18,69 @@ _CREATED: Final = b'"created":'
 _REASONING: Final = b'"reasoning'
 _NULLS: Final = (b'"reasoning":null', b'"reasoning_content":null')
 
+_AFTER_ID: Final = b'","object":"chat.completion","created":'
+_TO_MODEL: Final = len(_AFTER_ID) + 10
+"""Bytes from the end of the id to the end of ``created``: Unix seconds have ten digits until the year 2286."""
+
+_LONGEST_ID: Final = 64
+_USAGE: Final = b'"usage":{'
+_TO_COUNTS: Final = len(_USAGE)
+_BACKSLASH: Final = b"\\"[0]
+
+SURROUNDINGS: Final = 16
+"""How many are remembered: one for each finish reason, and some more."""
+
+_LONGEST_SURROUNDINGS: Final = 2048
+
 
 class Plain:
     """Knows plain answers to calls without tools. ``openers``: what fences reasoning in the content of this model."""
 
-    __slots__ = ("_openers",)
+    __slots__ = ("_firsts", "_openers", "_seen")
 
     def __init__(self, openers: Sequence[str]) -> None:
         self._openers = tuple(opener.encode() for opener in openers)
+        self._firsts = tuple({opener[:1] for opener in self._openers})
+        self._seen: set[bytes] = set()
 
-    def knows(self, body: bytes, names: AnswerNames) -> bool:
-        """Whether the answer may go as it is. False means only that it must be looked at."""
+    def usage(self, body: bytes, names: AnswerNames) -> Usage | None:
+        """What a plain answer has used: it may go as it is. None means only that the answer must be looked at."""
+        start = names.id_starts
+        quote = body.find(b'"', start, start + _LONGEST_ID)
+        text = quote + _TO_MODEL
+        if (
+            quote < start + ID_LENGTH
+            or not body.startswith(names.opening, text)
+            or not body.startswith(_AFTER_ID, quote)
+            or not body.startswith(names.prefix_bytes)
+        ):
+            return self._looked_through(body, names)
+        text += names.opening_length
+        end = body.find(b'"', text)
+        at = body.rfind(_USAGE, end)
+        close = body.find(b"}", at)
+        if at < 0 or body[end - 1] == _BACKSLASH or body.find(b"{", at + _TO_COUNTS, close) >= 0:
+            return self._looked_through(body, names)
+        for first in self._firsts:
+            if body.find(first, text, end) >= 0:
+                return self._looked_through(body, names)
+        around = body[end:at] + body[close:]
+        if around in self._seen:
+            return read_usage(body[at + _TO_COUNTS - 1 : close + 1])
+        usage = self._looked_through(body, names)
+        if usage is not None and len(self._seen) < SURROUNDINGS and len(around) <= _LONGEST_SURROUNDINGS:
+            self._seen.add(around)
+        return usage
+
+    def _looked_through(self, body: bytes, names: AnswerNames) -> Usage | None:
         if not has_good_head(body, names):
-            return False
+            return None
         if _CALLS in body or _CONTENT not in body or _OBJECT not in body or _CREATED not in body:
-            return False
+            return None
         thoughts = body.count(_REASONING)
         if thoughts and thoughts != body.count(_NULLS[0]) + body.count(_NULLS[1]):
-            return False
-        for opener in self._openers:  # noqa: SIM110 - any() over a generator takes twice as long
+            return None
+        for opener in self._openers:
             if opener in body:
-                return False
-        return True
+                return None
+        return find_usage(body)
