@@ -95,7 +95,7 @@ class Attempt(msgspec.Struct, eq=False):
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abandon()
-        self._end(outcome)
+        self._end(outcome, self._plane.loop.time())
 
     def pause(self) -> None:
         """Stops reading from the engine."""
@@ -207,7 +207,7 @@ class Attempt(msgspec.Struct, eq=False):
 
     def _complete(self, tail: bytes) -> None:
         self._count_stream()
-        self._end(SERVED)
+        self._end(SERVED, self._plane.loop.time())
         self._owner.on_stream_end(tail)
 
     def _collect(self, connection: Connection, data: bytes, *, complete: bool) -> None:
@@ -291,8 +291,9 @@ class Attempt(msgspec.Struct, eq=False):
             meter = self.destination.meter
             meter.input_tokens += usage.prompt_tokens
             meter.output_tokens += usage.completion_tokens
-        self._end(SERVED)
-        self._owner.on_whole(answer)
+        now = self._plane.loop.time()
+        self._end(SERVED, now)
+        self._owner.on_whole(answer, now)
 
     # ---- endings
 
@@ -317,7 +318,7 @@ class Attempt(msgspec.Struct, eq=False):
     def _fail(self, outcome: Outcome, error: ApiError) -> None:
         if self.committed:
             self._count_stream()
-        self._end(outcome)
+        self._end(outcome, self._plane.loop.time())
         self._owner.on_failure(outcome, error)
 
     def _drop(self) -> None:
@@ -325,12 +326,13 @@ class Attempt(msgspec.Struct, eq=False):
         if connection is not None and connection.listener is self:
             connection.abandon()
 
-    def _end(self, outcome: Outcome) -> None:
+    def _end(self, outcome: Outcome, now: float) -> None:
         if not self.over:
             self.over = True
-            self.destination.meter.in_flight -= 1
-            self.lease.end(outcome, self._plane.loop.time())
-            for queue in self.destination.link.queues:
+            destination = self.destination
+            destination.meter.in_flight -= 1
+            self.lease.end(outcome, now)
+            for queue in destination.link.queues:
                 queue.poke()
 
     def _count_stream(self) -> None:

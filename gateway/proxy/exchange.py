@@ -152,9 +152,8 @@ class Exchange(Seeker):
         self._finish("served", 200)
         self._down.finish()
 
-    def on_whole(self, body: bytes) -> None:
+    def on_whole(self, body: bytes, now: float) -> None:
         """The answer is there (`Owner`)."""
-        now = self._plane.loop.time()
         headers = self._headers(replies.JSON, b"", now)
         self._finish("served", 200, now)
         self._down.respond(200, headers, body)

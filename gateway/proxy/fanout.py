@@ -54,8 +54,8 @@ class _Part:
     def on_stream_end(self, tail: bytes) -> None:
         self.whole.part_ends(self, tail)
 
-    def on_whole(self, body: bytes) -> None:
-        self.whole.part_answers(self, body)
+    def on_whole(self, body: bytes, now: float) -> None:
+        self.whole.part_answers(self, body, now)
 
     def on_failure(self, outcome: Outcome, error: ApiError) -> None:
         self.whole.part_fails(self, outcome, error)
@@ -240,7 +240,7 @@ class FanOut:
         else:
             self._owner.on_stream_end(out)
 
-    def part_answers(self, part: _Part, body: bytes) -> None:
+    def part_answers(self, part: _Part, body: bytes, now: float) -> None:
         """A part's whole answer is there."""
         self._heard(part)
         self._bodies[part.at] = body
@@ -253,7 +253,7 @@ class FanOut:
         except ValueError:
             self._owner.on_failure(Broken(200), EngineFailed(BROKEN_ANSWER))
         else:
-            self._owner.on_whole(merged)
+            self._owner.on_whole(merged, now)
 
     def part_fails(self, part: _Part, outcome: Outcome, error: ApiError) -> None:
         """A part came to nothing, and so do all."""

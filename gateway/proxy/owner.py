@@ -18,8 +18,8 @@ class Owner(Protocol):
     def on_stream_end(self, tail: bytes) -> None:
         """The stream is complete once ``tail`` is sent. The lease has ended."""
 
-    def on_whole(self, body: bytes) -> None:
-        """The whole answer. The lease has ended."""
+    def on_whole(self, body: bytes, now: float) -> None:
+        """The whole answer, at ``now`` (loop time). The lease has ended."""
 
     def on_failure(self, outcome: Outcome, error: ApiError) -> None:
         """The attempt is over without an answer. The lease has ended."""

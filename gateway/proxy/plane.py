@@ -101,8 +101,12 @@ class Asked:
     unchecked: frozenset[Operation] = field(init=False)
     """Operations that any call to this model may have without a further look (`outgoing.check_asked`)."""
 
+    straight: bool = field(init=False)
+    """Whether the first choice of an endpoint needs nothing but the route."""
+
     def __post_init__(self) -> None:
         self.mixed = len(self.destinations) > 1
+        self.straight = self.key is None and not self.mixed
         self.unchecked = EVERYWHERE if self.task == "chat" else frozenset()
 
     def served(self, operation: Operation) -> bool:

@@ -49,6 +49,11 @@ class State(Enum):
     CLOSING = auto()
 
 
+_HEAD: Final = State.HEAD
+_BUSY: Final = State.BUSY
+"""The states that every request passes, as plain names: looking a member up costs more than the comparison."""
+
+
 class GatewayProtocol(AnswerWriter, Carrier):
     """One client connection, and the `Downstream` of its exchange."""
 
@@ -111,14 +116,18 @@ class GatewayProtocol(AnswerWriter, Carrier):
         plane.deadlines.put(self, self._look)
 
     def data_received(self, data: bytes) -> None:
-        if self._state is State.BUSY or (self._write_paused and self._state is State.HEAD):
+        state = self._state
+        if state is _BUSY or (self._write_paused and state is _HEAD):
             self._hold(data)
             return
         try:
             if self._body is not None:
                 self._take_body(self._body, data)
-            elif self._state is State.HEAD:
-                self._take_head(self._buffer + data if self._buffer else data)
+            elif state is _HEAD:
+                if self._memo is None or self._buffer:
+                    self._take_head(self._buffer + data if self._buffer else data)
+                else:
+                    self._take_like(self._memo, data)
         except ApiError as error:
             self._refuse(error)
 
@@ -206,6 +215,15 @@ class GatewayProtocol(AnswerWriter, Carrier):
             self._read_paused = True
             self.transport.pause_reading()
 
+    def _take_like(self, memo: HeadMemo, data: bytes) -> None:
+        """Takes a request that most likely has a head like the last one's."""
+        end = data.find(b"\r\n\r\n", 0, HEAD_LIMIT)
+        plane = self._plane
+        if end < 0 or plane is not self._source.plane or (length := memo.length(data, end)) is None:
+            self._take_head(data)
+        else:
+            self._take_body_after(end, data, plane, length)
+
     def _take_head(self, data: bytes) -> None:
         if not data.startswith(STARTS):
             if len(data) < LONGEST_START and any(start.startswith(data) for start in STARTS):
@@ -220,11 +238,10 @@ class GatewayProtocol(AnswerWriter, Carrier):
             self._wait_for_head(data)
             return
         plane = self._source.plane
-        block = data[:end]
-        memo = self._memo
-        length = memo.length(block) if memo is not None and plane is self._plane else None
-        if length is None:
-            length = self._read_head(block, plane)
+        self._take_body_after(end, data, plane, self._read_head(data[:end], plane))
+
+    def _take_body_after(self, end: int, data: bytes, plane: Plane, length: int | None) -> None:
+        """Goes on after a head that ends at ``end``, with or without its body."""
         self._buffer = b""
         rest = data[end + 4 :]
         if len(rest) == length and length <= plane.settings.server.max_body:
@@ -272,7 +289,7 @@ class GatewayProtocol(AnswerWriter, Carrier):
             self._serve(body.body())
 
     def _serve(self, body: bytes) -> None:
-        self._state = State.BUSY
+        self._state = _BUSY
         self.exchange = exchange = Exchange(self._plane, self, self._inbound, body)
         exchange.begin()
         if self._write_paused and self.exchange is exchange:
@@ -294,7 +311,7 @@ class GatewayProtocol(AnswerWriter, Carrier):
         if not self._keep_alive:
             self._part()
             return
-        self._state = State.HEAD
+        self._state = _HEAD
         self._since = self._plane.loop.time()
         if (self._buffer or self._read_paused) and not self._write_paused:
             self._await_request()  # a client that reads no answers gets no more of them

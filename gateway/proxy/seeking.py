@@ -81,7 +81,7 @@ class Seeker:
         """The stream is complete (`attempt.Owner`)."""
 
     @abstractmethod
-    def on_whole(self, body: bytes) -> None:
+    def on_whole(self, body: bytes, now: float) -> None:
         """The whole answer (`attempt.Owner`)."""
 
     @abstractmethod
@@ -100,14 +100,18 @@ class Seeker:
 
     def _try(self) -> None:
         """Starts an attempt at an endpoint that has not been tried, or waits for one. Raises ApiError."""
-        asked = self._asked
-        now = self.started if self._detour is None else self._plane.loop.time()
+        asked, plane = self._asked, self._plane
+        fresh = self._detour is None
+        now = self.started if fresh else plane.loop.time()
         queue = asked.queue
         if queue is not None and self._inside is not queue and (queue.waiting or not queue.gate.open):
             if not self._stand_in(Cause.OVERLOAD, now):
                 self._wait(queue, now)
             return
-        lease = self._acquire_fit(asked, now) if asked.mixed else self._acquire(asked, now)
+        if fresh and asked.straight:
+            lease = asked.route.acquire(None, now, plane.rng)
+        else:
+            lease = self._acquire_fit(asked, now) if asked.mixed else self._acquire(asked, now)
         if isinstance(lease, Lease):
             self._start(lease, now)
         elif self._stand_in(self._cause(lease), now):

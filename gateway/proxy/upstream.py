@@ -127,9 +127,17 @@ class Connection(asyncio.Protocol):
             return
         first, self.answered = not self.answered, True
         if first:
-            if self._memo is not None and (known := self._known_answer(self._memo, data)) is not None:
-                self._finish(listener, known)
-                return
+            memo = self._memo
+            if memo is not None:
+                end = data.find(b"\r\n\r\n")
+                if end > 0 and memo.length(data, end) == len(data) - end - 4:
+                    # A whole answer with a head like the last one's: the parser is spared.
+                    self.status = 200
+                    self.content_type = self._memo_type
+                    self.encoding = self.retry_after = b""
+                    self._keep = True
+                    self._finish(listener, data[end + 4 :])
+                    return
             self._reset()
         try:
             self._parser.feed_data(data)
@@ -151,17 +159,6 @@ class Connection(asyncio.Protocol):
         elif body:
             parts.clear()
             listener.on_answer(self, body, complete=False)
-
-    def _known_answer(self, memo: HeadMemo, data: bytes) -> bytes | None:
-        """The body, if this is a whole answer with a head like the last one's; the parser is spared."""
-        end = data.find(b"\r\n\r\n")
-        if end < 0 or memo.length(data[:end]) != len(data) - end - 4:
-            return None
-        self.status = 200
-        self.content_type = self._memo_type
-        self.encoding = self.retry_after = b""
-        self._keep = True
-        return data[end + 4 :]
 
     def _remember(self, data: bytes) -> None:
         plain = self.status == 200 and not self.encoding and not self.retry_after

@@ -138,11 +138,12 @@ class HeadMemo:
     A connection's requests come from one client program: most of their heads differ in the content-length alone.
     """
 
-    __slots__ = ("_after", "_before", "_fixed")
+    __slots__ = ("_after", "_before", "_first", "_fixed")
 
     def __init__(self, before: bytes, after: bytes) -> None:
         self._before = before
         self._after = after
+        self._first = len(before)
         self._fixed = len(before) + len(after)
 
     @classmethod
@@ -158,11 +159,12 @@ class HeadMemo:
         found = _LENGTH_LINE.search(block)
         return None if found is None else cls(block[: found.start(1)], block[found.end(1) :])
 
-    def length(self, block: bytes) -> int | None:
-        """The content-length of a head that is otherwise the same; None for another head."""
-        size = len(block) - self._fixed
-        if 0 < size <= _LENGTH_DIGITS and block.startswith(self._before) and block.endswith(self._after):
-            digits = block[len(self._before) : len(self._before) + size]
+    def length(self, data: bytes, end: int) -> int | None:
+        """The content-length of the head that ends at ``end``, if it is otherwise the same; None for another head."""
+        first = self._first
+        size = end - self._fixed
+        if 0 < size <= _LENGTH_DIGITS and data.startswith(self._after, first + size) and data.startswith(self._before):
+            digits = data[first : first + size]
             if digits.isdigit():
                 return int(digits)
         return None
