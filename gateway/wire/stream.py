@@ -117,12 +117,8 @@ class StreamRelay:
                 return self._carry_on(data)
             self._carry = data[end:]
             data = data[:end]
-        template = self._template
-        if (
-            template is not None
-            and (number := template.count(data))
-            and (filled := template.fill_all(data)) is not None
-        ):
+        if self._template is not None and (several := self._template.fill_all(data)) is not None:
+            filled, number = several
             self.events += number
             return filled
         if _DONE_MARK not in data and self._passes(data):

@@ -8,10 +8,6 @@ from typing import Final, Protocol
 _MARKS: Final = (b'"content":"', b'"text":"', b'"reasoning":"', b'"reasoning_content":"')
 READ_MARKS: Final = (*_MARKS, b'"arguments":"')
 """What stands before text that a stage reads."""
-_NEAR: Final = 12
-"""As many bytes before the text as a name and its quotes have; a longer needle is slow to look for."""
-
-_END: Final = b"\n\n"
 _NEVER: Final = (b'"finish_reason":"', b'"usage":{', b"\r")
 
 
@@ -31,7 +27,7 @@ class Frame(Protocol):
 class Template:
     """The bytes before and behind the text as the engine writes them, and those between which the client gets it."""
 
-    __slots__ = ("_before", "_behind", "_empty", "_end", "_parts", "_quotes", "_same", "_start")
+    __slots__ = ("_before", "_behind", "_end", "_parts", "_same", "_seam", "_start")
 
     def __init__(self, before: bytes, behind: bytes, parts: tuple[bytes, ...]) -> None:
         self._before = before
@@ -40,8 +36,7 @@ class Template:
         self._start = len(before)
         self._end = len(behind)
         self._same = parts == (before, behind)
-        self._empty = before[-_NEAR:] + behind[:1]
-        self._quotes = before.count(b'"') + behind.count(b'"')
+        self._seam = behind + before
 
     def fill(self, event: bytes) -> bytes | None:
         """What an event becomes; None if it is not one, and one only, that fits.
@@ -63,35 +58,28 @@ class Template:
             return None
         return event[start:end].join(self._parts)
 
-    def count(self, events: bytes) -> int:
-        """How many events these are, if there are several and all of them fit; else 0.
+    def fill_all(self, events: bytes) -> tuple[bytes, int] | None:
+        """What several whole events become that all fit, and how many they are; None if not all of them fit.
 
-        They are whole. One that fits has the quotes around its text and no others, so that the sums prove each.
+        They fit if what stands between two texts is always the same, and no text has a quote that is not escaped.
         """
-        if len(events) < 2 * (self._start + self._end):
-            return 0  # one at most, which `fill` has seen
-        number = events.count(self._before)
-        if (
-            number
-            and events.count(b"\n") == 2 * number
-            and events.count(self._behind) == number
-            and events.count(b'"') == self._quotes * number
-            and self._empty not in events
-            and events.startswith(self._before)
-        ):
-            return number
-        return 0
-
-    def fill_all(self, events: bytes) -> bytes | None:
-        """What several events become that all fit."""
-        if self._same:
-            return events
-        if b"\\" in events:
+        first, last = self._start, len(events) - self._end
+        if last < first or not (events.startswith(self._before) and events.endswith(self._behind)):
             return None
-        if len(self._parts) == 2:
-            return events.replace(self._before, self._parts[0]).replace(self._behind, self._parts[1])
-        filled = [self.fill(event + _END) for event in events.split(_END)[:-1]]
-        return b"".join([event for event in filled if event is not None])
+        texts = events[first:last].split(self._seam)
+        said = b"\n".join(texts)
+        if said.count(b"\n") != len(texts) - 1 or b"" in texts:
+            return None
+        if b'"' in said and not (self._same and said.count(b'"') == said.count(b'\\"')):
+            return None
+        if self._same:
+            return events, len(texts)
+        if b"\\" in said:  # escapes may be spelled anew
+            return None
+        parts = self._parts
+        if len(parts) == 2:
+            return b"%s%s%s" % (parts[0], (parts[1] + parts[0]).join(texts), parts[1]), len(texts)
+        return b"".join([text.join(parts) for text in texts]), len(texts)
 
 
 def template_of(event: bytes, new: bytes) -> Template | None:
