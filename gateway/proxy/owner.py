@@ -9,6 +9,8 @@ from gateway.errors import ApiError
 class Owner(Protocol):
     """Who started the attempt."""
 
+    __slots__ = ()
+
     def on_stream(self, data: bytes) -> None:
         """Bytes for the client."""
 

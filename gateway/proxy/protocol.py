@@ -3,26 +3,22 @@
 uvicorn takes a protocol class as its ``http``. A connection starts here; requests to the forwarded paths are read,
 served and answered by this class alone. The first other request hands the connection, with every byte not yet used,
 to uvicorn's own protocol, and so to FastAPI: for good, as uvicorn does with WebSockets.
-
-States of a connection: *head* (waiting for a request or reading its head), *body*, *busy* (an exchange is at work; what
-the client sends meanwhile waits), *closing*.
 """
 
 import asyncio
 from collections.abc import Callable
-from enum import Enum, auto
 from typing import Any, Final
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from engines.profile import Operation
-from gateway.errors import ApiError, RequestTimeout
+from gateway.errors import ApiError
 from gateway.proxy import replies
-from gateway.proxy.answering import AnswerWriter
-from gateway.proxy.downstream import Carrier, Inbound
+from gateway.proxy.ageing import AgeingConnection, State
+from gateway.proxy.downstream import Inbound
 from gateway.proxy.exchange import Exchange
-from gateway.proxy.guarded import BODY_RATE, BODY_TIME, HEAD_TIME, LOOK_EVERY, GuardedProtocol
+from gateway.proxy.guarded import LOOK_EVERY, GuardedProtocol
 from gateway.proxy.inbound import read_headers, too_large
 from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Plane, PlaneSource
@@ -40,45 +36,25 @@ _UNREAD: Final = Inbound(Operation.CHAT)
 """Stands for a head that could not be read."""
 
 
-class State(Enum):
-    """Where a connection is."""
-
-    HEAD = auto()
-    BODY = auto()
-    BUSY = auto()
-    CLOSING = auto()
-
-
 _HEAD: Final = State.HEAD
 _BUSY: Final = State.BUSY
 """The states that every request passes, as plain names: looking a member up costs more than the comparison."""
 
 
-class GatewayProtocol(AnswerWriter, Carrier):
+class GatewayProtocol(AgeingConnection):
     """One client connection, and the `Downstream` of its exchange."""
 
-    exchange: Exchange | None
     __slots__ = (
         "_body",
-        "_buffer",
         "_handover",
         "_head",
         "_inbound",
-        "_linger",
-        "_look",
         "_memo",
-        "_plane",
         "_read_paused",
-        "_seen",
-        "_since",
         "_source",
-        "_state",
-        "bucket",
-        "exchange",
     )
     _head: Head
     _inbound: Inbound
-    _plane: Plane
 
     def __init__(
         self,
@@ -93,17 +69,9 @@ class GatewayProtocol(AnswerWriter, Carrier):
             source, config, server_state, app_state, _loop
         )
         super().__init__(server_state)
-        self._state = State.HEAD
-        self._buffer = b""
         self._body: ChunkedBody | SizedBody | None = None
-        self._linger = False
         self._memo: HeadMemo | None = None
-        self.exchange: Exchange | None = None
         self._read_paused = False
-        self._since = 0.0
-        self._seen = 0
-        self._look = 0.0
-        self.bucket = -1
 
     # ---- asyncio.Protocol
 
@@ -337,39 +305,3 @@ class GatewayProtocol(AnswerWriter, Carrier):
             self.transport.abort()
         else:
             self._close()
-
-    # ---- time
-
-    def wake_at(self, deadline: float) -> None:
-        """The exchange has a deadline (`Downstream`); most come later than the connection is looked at anyway."""
-        if deadline < self._look:
-            self._look = deadline
-            self._plane.deadlines.put(self, deadline)
-
-    def on_deadline(self, now: float) -> float | None:
-        """Looks at the exchange's deadlines and at the connection's age (`Timed`)."""
-        self._look = now + LOOK_EVERY
-        if self.exchange is not None:
-            due = self.exchange.on_deadline(now)
-            if due is not None and due < self._look:
-                self._look = due
-        age, server = now - self._since, self._plane.settings.server
-        if self._state is State.CLOSING and (self._linger or age >= server.write_timeout):
-            self.transport.abort()
-            return None
-        self._look_at_age(now, age)
-        return self._look
-
-    def _look_at_age(self, now: float, age: float) -> None:
-        match self._state:
-            case State.HEAD if self._buffer:
-                if age >= HEAD_TIME:
-                    self._refuse(RequestTimeout("The request's head did not arrive in time."))
-            case State.HEAD:
-                if age >= self._plane.settings.server.keep_alive:
-                    self._close()
-            case State.BODY if age >= BODY_TIME:
-                if self._seen < BODY_RATE:
-                    self._refuse(RequestTimeout("The request's body did not arrive in time."))
-                else:
-                    self._since, self._seen = now, 0

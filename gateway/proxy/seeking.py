@@ -23,12 +23,13 @@ from gateway.proxy.downstream import Downstream, Inbound
 from gateway.proxy.fanout import FanOut
 from gateway.proxy.limits import Limits
 from gateway.proxy.outgoing import Outgoing, check_asked, outgoing, unfit
+from gateway.proxy.owner import Owner
 from gateway.proxy.plane import Asked, Plane
 from gateway.proxy.queueing import AdmissionQueue, ShedReason
 from gateway.wire.openai import Call
 
 
-class Seeker:
+class Seeker(Owner):
     """Starts attempts for one call. Its other half speaks to the client."""
 
     __slots__ = (
@@ -67,22 +68,6 @@ class Seeker:
         self.attempts = 0
         self.committed = False
         self.over = False
-
-    @abstractmethod
-    def on_stream(self, data: bytes) -> None:
-        """Bytes for the client (`attempt.Owner`)."""
-
-    @abstractmethod
-    def on_heard(self) -> None:
-        """The engine has sent something that comes to nothing for the client (`attempt.Owner`)."""
-
-    @abstractmethod
-    def on_stream_end(self, tail: bytes) -> None:
-        """The stream is complete (`attempt.Owner`)."""
-
-    @abstractmethod
-    def on_whole(self, body: bytes, now: float) -> None:
-        """The whole answer (`attempt.Owner`)."""
 
     @abstractmethod
     def on_deadline(self, now: float) -> float | None:
