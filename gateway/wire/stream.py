@@ -118,9 +118,8 @@ class StreamRelay:
             self._carry = data[end:]
             data = data[:end]
         if self._template is not None and (several := self._template.fill_all(data)) is not None:
-            filled, number = several
-            self.events += number
-            return filled
+            self.events += several[1]
+            return several[0]
         if _DONE_MARK not in data and self._passes(data):
             new = self._pass(data)
             if self._lessons > 0:

@@ -70,12 +70,7 @@ class Frames:
             return event
         return (_encode(text)[1:-1] if b"\\" in raw else raw).join(parts)
 
-    def count(self, events: bytes) -> int:
-        """None of several: each is read by itself."""
-        del events
-        return 0
-
-    def fill_all(self, events: bytes) -> bytes | None:
-        """As `count`."""
+    def fill_all(self, events: bytes) -> tuple[bytes, int] | None:
+        """Nothing of several: each is read by itself."""
         del events
         return None

@@ -17,11 +17,8 @@ class Frame(Protocol):
     def fill(self, event: bytes) -> bytes | None:
         """What an event becomes; None if it is not one, and one only, that is known."""
 
-    def count(self, events: bytes) -> int:
-        """How many events these are, if there are several and all of them are known; else 0."""
-
-    def fill_all(self, events: bytes) -> bytes | None:
-        """What several events become that are all known; None if each must be looked at by itself."""
+    def fill_all(self, events: bytes) -> tuple[bytes, int] | None:
+        """What several whole events become that are all known, and how many they are; else None."""
 
 
 class Template:
