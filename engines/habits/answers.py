@@ -142,6 +142,17 @@ ANSWERS: tuple[Habit, ...] = (
         _STREAMS + "a_clean_end_without_finish_reason_is_an_interruption",
     ),
     passed_on(
+        "A reasoning parser takes the answer for thoughts from its beginning (deepseek-r1), or drops what comes before "
+        "`<think>` (qwen3)",
+        TRTLLM,
+        "what the engine has lost cannot be had back",
+    ),
+    passed_on(
+        "Usage of embeddings has `completion_tokens: 0`",
+        VLLM,
+        "it is true, and clients pass over it",
+    ),
+    passed_on(
         "Text is trimmed by some frontends and not by others",
         VLLM,
         "what the engine says is what the client gets",

@@ -38,6 +38,35 @@ REQUESTS: tuple[Habit, ...] = (
         _PREPARE + "chat_member",
         _PREPARE + "completions_stop_after_sixteen_tokens_as_openai_does",
     ),
+    same(
+        "Completions without a limit go on to the engine's own",
+        TRTLLM,
+        "OpenAI's 16 is sent",
+        _PREPARE + "completions_stop_after_sixteen_tokens_as_openai_does",
+    ),
+    passed_on(
+        "Sampling values that a request leaves out come from the model's `generation_config.json`, not from OpenAI; "
+        "trtllm-serve's `reasoning_effort` is low",
+        (*VLLM, *TRTLLM),
+        "what a model's makers recommend is the better default; vLLM's `--generation-config vllm` turns it off",
+    ),
+    passed_on(
+        "Unknown keys inside messages, tools and `stream_options` are dropped (Triton), or refused (trtllm-serve, but "
+        "for messages)",
+        STRICT,
+        "OpenAI's own keys are dealt with above; what nobody knows is the engine's to judge",
+    ),
+    refused(
+        "Log probabilities exist on Triton's vLLM backend only",
+        TRITON,
+        "the engine's 400, in the name of the parameter",
+        "tests/unit/engines/test_faults.py::test_recorded_error",
+    ),
+    passed_on(
+        "Under `tool_choice: none` the tools are in the prompt (vLLM, Triton), or not (vLLM's Rust frontend)",
+        (*VLLM, *TRITON),
+        "the client asked for no call, and gets none; the prompt is the engine's",
+    ),
     same("The role `developer` is 422", TRITON, "becomes `system`", _MESSAGES + "a_developer_is_a_system_message"),
     same(
         "Lists of text parts are taken from users only",

@@ -114,6 +114,30 @@ FAILURES: tuple[Habit, ...] = (
         "refused here, in one shape",
         _ERRORS + "a_body_that_cannot_be_read",
     ),
+    same(
+        "A content type other than JSON is 400 (vLLM), 422 (Triton), or 500 in plain text (trtllm-serve)",
+        EVERY,
+        "refused here, in one shape; engines get `application/json` whatever the client says",
+        _ERRORS + "a_body_says_that_it_is_json",
+        _HEADERS + "engines_get_the_gateways_headers_only",
+    ),
+    same(
+        "No messages (null) are errors in words of their own, or reach the chat template",
+        EVERY,
+        "400 that names `messages`",
+        _REFUSALS + "no_messages_at_all",
+    ),
+    passed_on(
+        "The refusal of a long prompt counts its tokens to one above the limit only (vLLM's Python frontend)",
+        VLLM,
+        "the engine knows no better number",
+    ),
+    same(
+        "Errors of `/v1/messages` have Anthropic's shape, or OpenAI's where the request is malformed",
+        VLLM,
+        "Anthropic's shape and types",
+        "tests/integration/test_messages.py::test_the_engines_errors_in_anthropics_shape",
+    ),
 )
 
 SERVICE: tuple[Habit, ...] = (
@@ -145,6 +169,40 @@ SERVICE: tuple[Habit, ...] = (
         STRICT,
         "the connection is closed at once; more cannot be done from outside",
         "tests/integration/test_leaving.py::test_the_engine_sees_its_request_end",
+    ),
+    same(
+        "A request whose sender closes its half of the connection is dropped without an answer",
+        VLLM,
+        "the gateway keeps its half open until the answer is whole",
+        _CONNECTIONS + "a_connection_stays_open_both_ways_while_the_engine_works",
+    ),
+    same(
+        "Streams of `/v1/responses` and `/v1/messages` have named events, and no `[DONE]`",
+        VLLM,
+        "passed on as they are; their own last event tells that they are whole",
+        "tests/integration/test_responses.py::test_a_stream_keeps_its_event_names_and_has_no_done",
+        "tests/integration/test_messages.py::test_a_stream_keeps_its_event_names_and_has_no_done",
+    ),
+    same(
+        "Slashes at the end, HEAD, preflights and HTTP/1.0 are treated in as many ways as there are servers",
+        EVERY,
+        "clients speak HTTP with the gateway alone",
+        _CONNECTIONS + "http_1_0",
+        "tests/integration/test_control_plane.py::test_a_slash_at_the_end_makes_no_difference_to_the_list",
+        "tests/integration/test_control_plane.py::test_head_is_answered_as_get_is",
+        _HEADERS + "preflight_needs_no_key_and_follows_the_allow_list",
+    ),
+    passed_on(
+        "A LoRA adapter is a model with a name of its own; Triton's is the model's with a separator",
+        EVERY,
+        "it is configured as a model: `model: base_lora_adapter`",
+    ),
+    same(
+        "A disaggregated server lists no models, and its health is 500 until it is ready",
+        TRTLLM,
+        "models come from the configuration, and 500 is `not ready`",
+        _PROFILE + "health_statuses",
+        "tests/integration/test_control_plane.py::test_models_are_listed_while_engines_hang_fail_or_talk_nonsense",
     ),
     same(
         "`x-request-id` becomes the answer's id unchecked (vLLM), or is ignored",

@@ -138,6 +138,27 @@ async def test_a_connection_that_dies_after_its_first_byte_is_not_stale(client: 
     assert len(engine.requests) == 2
 
 
+async def test_a_connection_stays_open_both_ways_while_the_engine_works(
+    serving: Serving, engine: ScriptedEngine
+) -> None:
+    """vLLM takes a sender that closes its half for one that has left, and drops the request."""
+    finish = asyncio.Event()
+
+    async def slow(talk: Talk) -> None:
+        await finish.wait()
+        await ANSWER(talk)
+
+    engine.answer(in_turn(slow, ANSWER))
+    async with await serving.connect() as waiting, await serving.connect() as quick:
+        await waiting.post(CHAT, HELLO)
+        first = await engine.request(1)
+        await quick.post(CHAT, HELLO)
+        assert (await quick.answer()).status == 200  # time enough for a close to arrive
+        assert not first.left.is_set()
+        finish.set()
+        assert (await waiting.answer()).status == 200
+
+
 async def test_an_engine_that_closes_after_each_answer(client: Client, engine: ScriptedEngine) -> None:
     async def closing(talk: Talk) -> None:
         await reply(completion(), headers=[b"Connection: close"])(talk)
