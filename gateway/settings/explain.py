@@ -4,10 +4,10 @@ from typing import Final
 
 from pydantic_core import ErrorDetails
 
+from engines.section import UnfitValueError
 from gateway.settings.problems import Finding, Path, did_you_mean
 from gateway.settings.schema import all_keys, example_of, section_at
 from gateway.settings.unsupported import names_not_yet
-from gateway.settings.values import RefusedValueError
 
 NOT: Final = ', not "{}"'
 _WRONG_TYPE: Final = {
@@ -36,7 +36,7 @@ def explain(error: ErrorDetails) -> Finding:
     if kind in _WRONG_TYPE:
         return Finding(path, _WRONG_TYPE[kind], example, value_as=NOT)
     reason = context.get("error")
-    if isinstance(reason, RefusedValueError):
+    if isinstance(reason, UnfitValueError):
         message = str(reason)
         if "such as" in message or not message.startswith("expected"):
             example = None

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
+from engines.section import UnfitValueError
 from gateway.settings import written
 from gateway.settings.secrets import read_secret
 from gateway.settings.units import parse_duration, parse_share, parse_size
@@ -25,12 +26,8 @@ MANY_ADDRESSES: Final = "dns+"
 _URL_EXAMPLE: Final = "such as http://127.0.0.1:8000"
 
 
-class RefusedValueError(ValueError):
-    """A value of the wrong form; the message says what is expected, `fix` what to write instead."""
-
-    def __init__(self, expected: str, fix: str | None = None) -> None:
-        super().__init__(expected)
-        self.fix = fix
+class RefusedValueError(UnfitValueError):
+    """A value that this configuration does not take."""
 
 
 def _whole(value: object) -> int:

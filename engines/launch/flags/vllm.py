@@ -1,0 +1,343 @@
+"""The flags of `vllm serve`: those of its parser, which a test compares with the installed one."""
+
+from typing import Final
+
+from engines.launch.flags.table import FlagTable
+
+FLAGS: Final = FlagTable(
+    "vllm serve",
+    "0.32",
+    """
+--additional-config: json
+--aggregate-engine-logging: switch
+--all2all-backend: text allgather_reducescatter deepep_high_throughput deepep_low_latency deepep_v2
+    flashinfer_all2allv flashinfer_nvlink_one_sided flashinfer_nvlink_two_sided moonep mori_high_throughput
+    mori_low_latency naive nixl_ep pplx
+--allow-credentials: switch!
+--allow-deprecated-quantization: switch!
+--allowed-headers: json
+--allowed-local-media-path: text
+--allowed-media-domains: text+
+--allowed-methods: json
+--allowed-origins: json
+--anthropic-disabled-thinking-effort: text auto high low max medium none xhigh
+--api-key: text+
+--api-server-count -asc: int
+--async-scheduling: switch!
+--attention-backend: text
+--attention-config -ac: json
+--aux-output-config: json
+--block-size: int
+--chat-template: text
+--chat-template-content-format: text auto openai string
+--code-revision: text
+--cohere-format: text
+--cohere-is-reasoning-model: switch!
+--collect-detailed-traces: text+ all model worker
+--compilation-config -cc: json
+--config: text
+--config-format: text
+--convert: text auto classify embed none
+--cp-kv-cache-interleave-size: int
+--cpu-distributed-timeout-seconds: int
+--cpu-offload-gb: float
+--cpu-offload-params: text+
+--cudagraph-capture-sizes: int+
+--cudagraph-metrics: switch!
+--custom-histogram-buckets: json
+--data-parallel-address -dpa: text
+--data-parallel-backend -dpb: text
+--data-parallel-external-lb -dpe: switch!
+--data-parallel-hybrid-lb -dph: switch!
+--data-parallel-multi-port-external-lb -dpm: switch
+--data-parallel-rank -dpn: int
+--data-parallel-rpc-port -dpp: int
+--data-parallel-size -dp: int
+--data-parallel-size-local -dpl: int
+--data-parallel-start-rank -dpr: int
+--data-parallel-supervisor-port: int
+--dbo-decode-token-threshold: int
+--dbo-prefill-token-threshold: int
+--dcp-comm-backend: text a2a ag_rs
+--dcp-kv-cache-interleave-size: int
+--dcp-q-replicate: switch!
+--decode-context-parallel-size -dcp: int
+--default-chat-template-kwargs: json
+--default-mm-loras: json
+--device-ids: text
+--diffusion-config -dc: json
+--disable-access-log-for-endpoints: text
+--disable-cascade-attn: switch!
+--disable-chunked-mm-input: switch!
+--disable-custom-all-reduce: switch!
+--disable-fastapi-docs: switch!
+--disable-hybrid-kv-cache-manager: switch!
+--disable-log-stats: switch
+--disable-nccl-for-dp-synchronization: switch!
+--disable-sliding-window: switch!
+--disable-uvicorn-access-log: switch!
+--distributed-executor-backend: text
+--distributed-timeout-seconds: int
+--download-dir: text
+--dp-supervisor-probe-failure-threshold: int
+--dp-supervisor-probe-interval-s: float
+--dp-supervisor-probe-timeout-s: float
+--dp-sync-interval: int
+--dtype: text auto bfloat16 float float16 float32 half
+--ec-manager-config: json
+--ec-transfer-config: json
+--elastic-ep-max-dp-size: int
+--enable-auto-tool-choice: switch!
+--enable-batch-sharded-sampling: switch!
+--enable-chunked-prefill: switch!
+--enable-cumem-allocator: switch!
+--enable-dbo: switch!
+--enable-elastic-ep: switch!
+--enable-ep-weight-filter: switch!
+--enable-eplb: switch!
+--enable-expert-parallel -ep: switch!
+--enable-fault-tolerance: switch!
+--enable-flash-late-interaction: switch!
+--enable-flashinfer-autotune: switch!
+--enable-force-include-usage: switch!
+--enable-hc-sp: switch!
+--enable-layerwise-nvtx-tracing: switch!
+--enable-log-deltas: switch!
+--enable-log-outputs: switch!
+--enable-log-requests: switch!
+--enable-logging-iteration-details: switch!
+--enable-lora: switch!
+--enable-mamba-cache-stochastic-rounding: switch!
+--enable-mamba-shared-prefix-checkpoint: switch!
+--enable-mfu-metrics: switch!
+--enable-mixed-moe-lora-format: switch!
+--enable-mm-embeds: switch!
+--enable-moe-shared-loras: switch!
+--enable-nccl-comm-suspend: switch!
+--enable-offline-docs: switch!
+--enable-per-request-metrics: switch!
+--enable-prefix-caching: switch!
+--enable-prompt-embeds: switch!
+--enable-prompt-tokens-details: switch!
+--enable-request-id-headers: switch!
+--enable-return-routed-experts: switch!
+--enable-scale-out: switch!
+--enable-server-load-tracking: switch!
+--enable-shm-tensor-arena: switch!
+--enable-sleep-mode: switch!
+--enable-ssl-refresh: switch!
+--enable-tokenizer-info-endpoint: switch!
+--enable-tower-connector-lora: switch!
+--enable-trace-replay: switch!
+--enforce-eager: switch!
+--engram-config: json
+--eplb-config: json
+--exclude-tools-when-tool-choice-none: switch!
+--expert-placement-strategy: text linear round_robin
+--fail-on-environ-validation: switch!
+--fault-tolerance-config: json
+--fingerprint-mode: text custom full hash none
+--fingerprint-value: text
+--fully-sharded-loras: switch!
+--gdn-prefill-backend: text flashinfer triton cutedsl aiter_flydsl
+--generation-config: text
+--gpu-memory-utilization --device-memory-utilization: float
+--grpc: switch
+--grpc-port: int
+--h11-max-header-count: int
+--h11-max-incomplete-event-size: int
+--headless: switch
+--help -h: switch
+--hf-config-path: text
+--hf-overrides: json
+--hf-token: text?
+--host: text
+--ignore-patterns: text+
+--interleave-mm-strings: switch!
+--io-processor-plugin: text
+--ir-op-priority: json
+--jit-monitor-mode: text error warn
+--jit-monitor-verbose: switch!
+--kda-decode-backend: text auto native flashinfer triton
+--kda-prefill-backend: text auto triton flashkda flashinfer fused
+--kernel-config: json
+--kv-cache-dtype: text auto bfloat16 float16 fp8 fp8_ds_mla fp8_e4m3 fp8_e5m2 fp8_inc fp8_per_token_head
+    int4_per_token_head int8_per_token_head nvfp4 nvfp4_4over6 nvfp4_ds_mla turboquant_3bit_nc turboquant_4bit_nc
+    turboquant_k3v4_nc turboquant_k8v4 ultraquant_4bit
+--kv-cache-dtype-skip-layers: text+
+--kv-cache-memory-bytes: count
+--kv-cache-metrics: switch!
+--kv-cache-metrics-sample: float
+--kv-events-config: json
+--kv-offloading-backend: text lmcache native
+--kv-offloading-size: float
+--kv-sharing-fast-prefill: switch!
+--kv-transfer-config: json
+--language-model-only: switch!
+--limit-mm-per-prompt: json
+--linear-backend: text aiter auto b12x conch cutlass deep_gemm emulation exllama fbgemm flashinfer_b12x
+    flashinfer_cudnn flashinfer_cutedsl flashinfer_cutlass flashinfer_trtllm humming machete marlin torch triton xpu
+    xpu_woq
+--load-format: text
+--log-config-file: text
+--log-error-stack: switch!
+--log-level: text CRITICAL ERROR WARNING INFO DEBUG NOTSET
+--logging-config: json
+--logits-processors: text+
+--logprobs-mode: text processed_logits processed_logprobs raw_logits raw_logprobs
+--long-prefill-token-threshold: int
+--long-prefill-token-threshold-adaptive: switch!
+--lora-dtype: text auto bfloat16 float16
+--lora-modules: text+
+--lora-target-modules: text+
+--mamba-backend: text
+--mamba-block-size: int
+--mamba-cache-dtype: text auto bfloat16 float16 float32
+--mamba-cache-mode: text align none
+--mamba-cache-philox-rounds: int
+--mamba-ssm-cache-dtype: text auto bfloat16 float16 float32
+--mamba-ssu-algorithm: text auto horizontal simple vertical
+--master-addr: text
+--master-port: int
+--max-cpu-loras: int
+--max-cudagraph-capture-size: int
+--max-log-len: int
+--max-logprobs: int
+--max-lora-cls-labels: int
+--max-lora-rank: int 1 8 16 32 64 128 256 320 512
+--max-loras: int
+--max-model-len: count
+--max-num-active-seqs: int
+--max-num-batched-tokens: count
+--max-num-queued-reqs: int
+--max-num-queued-tokens: count
+--max-num-scheduled-tokens: count
+--max-num-seqs: int
+--max-parallel-loading-workers: int
+--media-io-kwargs: json
+--middleware: text
+--mm-device-do-normalize: switch!
+--mm-encoder-attn-backend: text
+--mm-encoder-attn-dtype: text fp8
+--mm-encoder-fp8-scale-path: text
+--mm-encoder-fp8-scale-save-margin: float
+--mm-encoder-fp8-scale-save-path: text
+--mm-encoder-only: switch!
+--mm-encoder-tp-mode: text data weights
+--mm-hasher-algorithm: text blake3 sha256 sha512
+--mm-ipc-gpu-memory-gb: float
+--mm-processor-cache-gb: float
+--mm-processor-cache-type: text lru shm
+--mm-processor-device: text auto cpu
+--mm-processor-kwargs: json
+--mm-shm-cache-max-object-size-mb: int
+--mm-tensor-ipc: text direct_rpc torch_shm
+--model: text
+--model-class-overrides: json
+--model-impl: text
+--model-loader-extra-config: json
+--moe-backend: text aiter aiter_mega_moe aiter_triton_mxfp4_bf16 auto b12x batched_triton cutlass deep_gemm
+    deep_gemm_mega_moe emulation flashinfer_b12x flashinfer_cutedsl flashinfer_cutlass flashinfer_moe_ep_cutedsl
+    flashinfer_moe_ep_mega_deep_gemm flashinfer_trtllm flydsl hpc humming marlin rdna3 triton triton_unfused
+--nnodes -n: int
+--node-rank -r: int
+--num-gpu-blocks-override: int
+--numa-bind: switch!
+--numa-bind-cpus: text+
+--numa-bind-nodes: int+
+--offload-backend: text auto prefetch uva
+--offload-group-size: int
+--offload-num-in-group: int
+--offload-params: text+
+--offload-prefetch-step: int
+--optimization-level: text
+--otlp-traces-endpoint: text
+--override-generation-config: json
+--per-request-spec-decode-metrics: text detailed none summary
+--performance-mode: text balanced interactivity throughput
+--pipeline-parallel-size -pp: int
+--pooler-config: json
+--port: int
+--prefill-context-parallel-size -pcp: int
+--prefill-schedule-interval: int
+--prefix-cache-retention-interval: int
+--prefix-caching-hash-algo: text sha256 sha256_cbor xxhash xxhash_cbor
+--prefix-match-unit: int
+--profiler-config: json
+--pt-load-map-location: json
+--quantization -q: text
+--quantization-config: json
+--ray-workers-use-nsight: switch!
+--reasoning-config: json
+--reasoning-parser: text
+--reasoning-parser-plugin: text
+--renderer-num-workers: int
+--replayssm-buffer-len: int
+--response-role: text
+--return-sampling-mask: switch!
+--return-tokens-as-token-ids: switch!
+--revision: text
+--root-path: text
+--runner: text auto draft generate pooling
+--safetensors-load-strategy: text eager lazy prefetch torchao
+--safetensors-prefetch-block-size: count
+--safetensors-prefetch-num-threads: int
+--scheduler-cls: text
+--scheduler-reserve-full-isl: switch!
+--scheduling-policy: text fcfs priority
+--seed: int
+--served-model-name: text+
+--show-hidden-metrics-for-version: text
+--shutdown-timeout: int
+--skip-mm-profiling: switch!
+--skip-tokenizer-init: switch!
+--sleep-mode-offload-cudagraph: switch!
+--sleep-preserve-parameter-names: text+
+--sparse-indexer-topk-backend: text aiter auto cooperative deep_select flashinfer per_row persistent torch
+--spec-method: text bailing_hybrid_mtp bailing_hybrid_v3_mtp custom_class deepseek_mtp dflash dots3_note_mtp
+    draft_model dspark eagle eagle3 ernie_mtp exaone4_5_mtp exaone_moe_mtp extract_hidden_states gemma4_mtp
+    glm4_moe_lite_mtp glm4_moe_mtp glm5_next_mtp glm_ocr_mtp hy_v3_mtp hy_v4_mtp inkling_mtp kimi_k3_mtp
+    longcat_flash_mtp medusa mimo_mtp mimo_v2_mtp minimax_m3_mtp mlp_speculator mtp nemotron_h_mtp ngram ngram_gpu
+    pangu_ultra_moe_mtp qwen3_5_mtp qwen3_next_mtp qwen4_exp_mtp step3p5_mtp suffix
+--spec-model: text
+--spec-tokens: int
+--specialize-active-lora: switch!
+--speculative-config -sc: json
+--sse-keep-alive-interval: int
+--ssl-ca-certs: text
+--ssl-cert-reqs: int
+--ssl-certfile: text
+--ssl-ciphers: text
+--ssl-keyfile: text
+--stream-interval: int
+--structured-outputs-config: json
+--swa-bounded-replay: switch!
+--tensor-parallel-size -tp: int
+--tokenizer: text
+--tokenizer-mode: text
+--tokenizer-revision: text
+--tokens-only: switch!
+--tool-call-parser: text
+--tool-parser-plugin: text
+--tool-server: text
+--tool-strict-level: text auto function parameter
+--trust-remote-code: switch!
+--trust-request-chat-template: switch!
+--trust-request-mm-kwargs: switch!
+--ubatch-size: int
+--uds: text
+--use-fp64-gumbel: switch!
+--use-replayssm: switch!
+--use-tqdm-on-load: switch!
+--uvicorn-log-level: text critical debug error info trace warning
+--video-pruning-method: text evs vidcom2
+--video-pruning-rate: float
+--watermark: float
+--watermark-config: json
+--weight-transfer-config: json
+--worker-cls: text
+--worker-extension-cls: text
+""",
+    loose=True,
+    shorten=True,
+)
