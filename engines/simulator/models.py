@@ -33,7 +33,9 @@ class SimulatedModel:
     reasoning: str | None = None
     """The reasoning parser: any name for vLLM; `qwen3` or `deepseek-r1` for trtllm-serve; Triton has none."""
     guided: bool = True
-    """trtllm-serve: a guided decoding backend is set, which a named tool choice needs."""
+    """A JSON schema is kept to; trtllm-serve: a guided decoding backend is set, which a named tool choice needs too."""
+    default_tokens: int = 16
+    """Triton: `--default-max-tokens`, for requests without a limit."""
     backend: str = "vllm"
     """Triton: `vllm`, or `python` for the TRT-LLM tensor names."""
     custom_metrics: bool = True

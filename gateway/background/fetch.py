@@ -1,10 +1,6 @@
 """Small questions to engines that are not part of anybody's request: health, version, models."""
 
 import asyncio
-import os
-import socket
-import ssl
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +8,7 @@ import httpx2
 
 from engines.probes import Answer
 from gateway.balance.endpoint import Endpoint
+from gateway.unreachable import no_connection
 
 TIMEOUT: Final = 2.0
 """Seconds for a whole answer."""
@@ -61,37 +58,12 @@ class Fetch:
             ):
                 return await _read(response)
         except httpx2.ConnectError as error:
-            return _no_connection(error)
+            found = no_connection(error)
+            return NoAnswer(found.reason, refused=found.refused)
         except (TimeoutError, httpx2.TimeoutException):
             return NoAnswer(f"no answer within {TIMEOUT:g} s")
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
             return NoAnswer(f"no HTTP answer ({type(error).__name__})")
-
-
-def _no_connection(error: BaseException) -> NoAnswer:
-    """Why there is no connection: the client library keeps the system's own words at the end of a chain."""
-    causes = list(_causes(error))
-    if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return NoAnswer("its host name cannot be resolved")
-    for cause in causes:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return NoAnswer(f"its certificate is not accepted ({cause.verify_message})")
-        if isinstance(cause, ssl.SSLError):
-            return NoAnswer("no TLS at its address: is it http:// rather than https://?")
-    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return NoAnswer("nobody listens at its address", refused=True)
-    numbers = [cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno]
-    return NoAnswer(f"its address cannot be reached ({os.strerror(numbers[-1])})" if numbers else "no connection")
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what it came from."""
-    while error is not None:
-        yield error
-        if isinstance(error, BaseExceptionGroup):
-            for one in error.exceptions:
-                yield from _causes(one)
-        error = error.__cause__ or error.__context__
 
 
 async def _read(response: httpx2.Response) -> Answer | NoAnswer:

@@ -28,6 +28,7 @@ COMMANDS: Final = tuple(
     for name in (
         "check",
         "demo",
+        "doctor",
         "serve",
         "simulate",
         "version",

@@ -110,6 +110,11 @@ class Model(Section):
         default=("overload", "engine_loss"), description="what a fallback model stands in for"
     )
     task: Task = Field(default="chat", description="what the model does")
+    context: PositiveNumber | None = Field(
+        default=None,
+        description="tokens that applications count on, prompt and answer; turnout doctor compares it with the engine",
+        examples=["32768"],
+    )
     tools: Tools = Tools()
     reasoning: Reasoning = Reasoning()
     extras: Literal["keep", "strip"] = Field(

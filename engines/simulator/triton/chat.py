@@ -22,9 +22,6 @@ from engines.simulator.triton.errors import BadRequest, failure
 from engines.simulator.triton.rules import check_common
 from engines.simulator.wire import DONE, Frames, Work, dumps
 
-DEFAULT_TOKENS = 16
-"""What `--default-max-tokens` is when nobody sets it."""
-
 _ROLE = b'{"content":"","function_call":null,"role":"assistant"}'
 
 
@@ -82,7 +79,7 @@ def limits(body: Body, model: SimulatedModel, size: int) -> Limits:
     if wanted is None:
         wanted = body.get("max_tokens")
     if wanted is None:
-        wanted = DEFAULT_TOKENS
+        wanted = model.default_tokens
     return Limits(
         tokens=max(1, min(int(wanted), model.max_length - size)),
         stops=stops(body.get("stop")),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from engines.simulator.generation import Limits, generate
+from engines.simulator.guided import held
 from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel
 from engines.simulator.parsers.deltas import ParsedCall
@@ -75,7 +76,7 @@ def _answer(model: SimulatedModel, messages: Sequence[Mapping[str, Any]], body: 
     asked = turn(messages, body.get("tools"), named)
     answer = model.script(asked)
     if named is None or answer.pieces:
-        return answer
+        return held(answer, body.get("response_format")) if model.guided else answer
     # Guided decoding makes the model write the bare arguments.
     forced = next((part for part in answer.segments if isinstance(part, Call)), Call(named, "{}"))
     return replace(answer, segments=(forced.arguments,))

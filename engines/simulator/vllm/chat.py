@@ -6,6 +6,7 @@ from typing import Any
 
 from engines.simulator import tokens
 from engines.simulator.generation import Generated, Limits, generate
+from engines.simulator.guided import held
 from engines.simulator.markup import Markup
 from engines.simulator.models import SimulatedModel
 from engines.simulator.prompt import first_call, one_call, only_calls, prompt_tokens, text_of, turn
@@ -83,6 +84,8 @@ def _ask(model: SimulatedModel, asked: Turn, body: Body, choice: str) -> Answer:
             return model.script(replace(asked, forced=body["tools"][0]["function"]["name"]))
         case _:
             answer = model.script(asked)
+            if model.guided:
+                answer = held(answer, body.get("response_format"))
             return one_call(answer) if body.get("parallel_tool_calls") is False else answer
 
 

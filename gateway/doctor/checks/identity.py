@@ -1,0 +1,116 @@
+"""Who answers at an address: the kind of engine, its version, and whether it takes our key."""
+
+from collections.abc import Iterable, Sequence
+
+from engines.probes import NO_ANSWER, Answer, Fingerprint, fingerprint
+from engines.profile import EngineKind
+from engines.registry import PROFILES
+from gateway.doctor.asking import Answers, Heard, Question
+from gateway.doctor.checks.check import of_site
+from gateway.doctor.finding import Finding, Level
+from gateway.doctor.subject import Site
+
+VERSION = Question("/version")
+READY = Question("/health/ready")
+UNGUARDED = ("/invocations", "/tokenize", "/detokenize")
+"""What vLLM leaves open with --api-key (recordings `auth_invocations_missing`, `auth_tokenize_missing`)."""
+
+
+def listing(site: Site, *, with_key: bool = True) -> Question:
+    """Which models are there?"""
+    return Question(site.profile.models_path, with_key=with_key)
+
+
+def who(site: Site, answers: Answers) -> Fingerprint:
+    """Which software answers."""
+    return fingerprint(*(_answer(answers[question]) for question in (VERSION, listing(site), READY)))
+
+
+def _answer(heard: Heard) -> Answer:
+    return NO_ANSWER if heard.failure else Answer(heard.status, heard.body)
+
+
+class Kind:
+    """It is what the file says."""
+
+    name = "kind"
+
+    def asks(self, site: Site) -> Sequence[Question]:
+        """What tells the kinds apart."""
+        return (VERSION, listing(site), READY)
+
+    def judge(self, site: Site, answers: Answers) -> Iterable[Finding]:
+        """Another kind; or nothing that belongs to any."""
+        found = who(site, answers)
+        said = site.settings.kind
+        if found.kind is said:
+            return
+        if found.kind is not None:
+            title = PROFILES[found.kind].title
+            fix = f"{site.at('kind')}: {found.kind.value}"
+            evidence = f"is {title}, not {site.profile.title}: {found.evidence}"
+            yield of_site(Level.ERROR, site, self.name, evidence, fix)
+        elif not found.needs_key and not answers[listing(site)].failure:
+            fix = f"check the address in {site.at(*site.url_path)}; if it is right, a proxy in between may hide it"
+            evidence = f"does not look like {site.profile.title}: {found.evidence}"
+            yield of_site(Level.WARNING, site, self.name, evidence, fix)
+
+
+class Key:
+    """It takes our key, and asks for one if we have one."""
+
+    name = "key"
+
+    def asks(self, site: Site) -> Sequence[Question]:
+        """The list of models, with the key and without."""
+        return (listing(site), listing(site, with_key=False)) if site.keyed else (listing(site),)
+
+    def judge(self, site: Site, answers: Answers) -> Iterable[Finding]:
+        """Refused; or not needed."""
+        heard = answers[listing(site)]
+        if heard.status in (401, 403):
+            yield self._refused(site, heard)
+        elif site.keyed and heard.ok and answers[listing(site, with_key=False)].ok:
+            yield self._not_asked(site)
+
+    def _refused(self, site: Site, heard: Heard) -> Finding:
+        line = site.at("api_key")
+        if site.settings.kind is EngineKind.TRITON:
+            evidence = "wants a header of its own for its list of models, which the gateway cannot send"
+            fix = "start it without --openai-restricted-api for model-repository, and guard its port by the network"
+        elif site.keyed:
+            evidence = f"refuses the key (status {heard.status})"
+            fix = f"{line}: the key that the engine was started with (--api-key or VLLM_API_KEY)"
+        else:
+            evidence = f"asks for a key (status {heard.status}), and the file has none"
+            fix = f"{line}: ${{ENGINE_KEY}}, with the engine's --api-key in that variable"
+        return of_site(Level.ERROR, site, self.name, evidence, fix)
+
+    def _not_asked(self, site: Site) -> Finding:
+        fix = f"guard its port by the network, and leave out {site.at('api_key')}"
+        if site.settings.kind is EngineKind.VLLM:
+            fix = f"start it with --api-key, or leave out {site.at('api_key')}"
+        return of_site(Level.WARNING, site, self.name, "answers without the key too: anybody may use it", fix)
+
+
+class OpenPaths:
+    """What stays open in spite of a key."""
+
+    name = "open_paths"
+
+    def asks(self, site: Site) -> Sequence[Question]:
+        """Empty requests without the key, which no engine does any work for."""
+        if not site.keyed or site.settings.kind is not EngineKind.VLLM:
+            return ()
+        return (listing(site, with_key=False), *(Question(path, b"{}", with_key=False) for path in UNGUARDED))
+
+    def judge(self, site: Site, answers: Answers) -> Iterable[Finding]:
+        """Paths that look at what they were sent."""
+        asked = self.asks(site)
+        if not asked or answers[asked[0]].status != 401:
+            return
+        open_to_all = [one.path for one in asked[1:] if answers[one].status not in (0, 401, 403, 404, 405)]
+        if open_to_all:
+            evidence = f"guards /v1 only: {', '.join(open_to_all)} answer without the key"
+            fix = "let nobody but the gateway reach the engine's port (--host, a firewall, a network policy)"
+            yield of_site(Level.WARNING, site, self.name, evidence, fix)

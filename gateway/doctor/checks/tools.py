@@ -1,0 +1,289 @@
+"""Tool calls: what clients would get through the gateway, and whether the format and the parsers fit the model.
+
+The requests are those that the gateway would send (`gateway.wire.tools`), and their answers are read as it reads them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from engines.policy import ParameterRefused
+from engines.profile import EngineKind, Operation
+from gateway.doctor.asking import Answers, Heard, Question
+from gateway.doctor.checks.check import of_model
+from gateway.doctor.checks.inference import finish_of, message_of, words
+from gateway.doctor.checks.parsers import format_line, has_no_parser, seen_format, start_flag
+from gateway.doctor.finding import Finding, Level
+from gateway.doctor.subject import Subject, raw, user
+from gateway.wire.toolcalls import parse
+from gateway.wire.toolcalls.detect import from_text
+from gateway.wire.tools import EngineParses, Parse, Plan, Raw, Tooled, plan, prepare, read_ask
+
+NAME: Final = "get_weather"
+TOOLS: Final = [
+    {
+        "type": "function",
+        "function": {
+            "name": NAME,
+            "description": "The weather in a city.",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        },
+    }
+]
+LIMIT: Final = 96
+"""Tokens that a call may take."""
+
+_QUESTION: Final = "What is the weather in Paris?"
+_NAMED: Final = {"type": "function", "function": {"name": NAME}}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question about tools, as the gateway would put it."""
+
+    question: Question
+    plan: Plan
+    tooled: Tooled
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a client would see of the answer. ``leaked``: the format of markup that the engine let through."""
+
+    calls: Sequence[Mapping[str, Any]]
+    content: str
+    leaked: str
+
+    @property
+    def right(self) -> bool:
+        """A call of the tool with the arguments that it asks for."""
+        for call in self.calls:
+            function = call.get("function") or {}
+            try:
+                arguments = msgspec.json.decode(str(function.get("arguments")))
+            except msgspec.DecodeError:
+                return False
+            if function.get("name") != NAME or not isinstance(arguments, dict) or "city" not in arguments:
+                return False
+        return bool(self.calls)
+
+
+def asked(subject: Subject, choice: object, decided: Plan | None = None) -> Asked | None:
+    """A question with the tool and a choice; None if it is not asked, or the gateway itself would refuse it."""
+    if subject.settings.task != "chat" or subject.facts.parse is Parse.OFF:
+        return None
+    given: dict[str, object] = {"messages": user(_QUESTION), "tools": TOOLS, "max_tokens": LIMIT, "temperature": 0}
+    members = raw(given if choice == "auto" else given | {"tool_choice": choice})
+    ask = read_ask(members)
+    if ask is None:
+        return None
+    chosen = decided or plan(subject.facts, ask)
+    try:
+        tooled = prepare(chosen, subject.facts, ask, members)
+    except ParameterRefused:
+        return None
+    question = subject.asks(
+        Operation.CHAT, given | ({} if choice == "auto" else {"tool_choice": choice}), tooled=tooled
+    )
+    return None if question is None else Asked(question, chosen, tooled)
+
+
+def plain(subject: Subject) -> Asked | None:
+    """The same with the model's own text for an answer, whoever reads calls."""
+    return asked(subject, "auto", Raw("the model's own words are wanted"))
+
+
+def seen(subject: Subject, one: Asked, heard: Heard) -> Seen:
+    """The answer as the gateway reads it."""
+    leaks: list[str] = []
+    answer = heard.json()
+    if one.tooled.reading is not None:
+        one.tooled.reading.stage(subject.rule, 1, leaks.append, "doctor").whole(answer)
+    message = message_of(Heard(body=msgspec.json.encode(answer)))
+    calls = message.get("tool_calls")
+    content = message.get("content")
+    return Seen(
+        [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else [],
+        content if isinstance(content, str) else "",
+        leaks[0] if leaks else "",
+    )
+
+
+class Format:
+    """The model writes calls in the format that the file, or its parser, or its name says."""
+
+    name = "tool_format"
+
+    def asks(self, subject: Subject) -> Sequence[Question]:
+        """The model's own text."""
+        one = plain(subject)
+        return () if one is None else (one.question,)
+
+    def judge(self, subject: Subject, answers: Answers) -> Iterable[Finding]:
+        """Another format."""
+        one = plain(subject)
+        if one is None or not answers[one.question].ok:
+            return
+        text = message_of(answers[one.question]).get("content")
+        known = subject.facts.found
+        if not isinstance(text, str) or not text or not known.format:
+            return
+        if parse(text, format=known.format, tools=TOOLS).calls:
+            return
+        wrote = seen_format(text, TOOLS)
+        if not wrote:
+            return
+        lost = not isinstance(_plan(subject), EngineParses)
+        evidence = f"the model writes {wrote}, and {_SOURCES[known.source].format(known)}"
+        level = Level.ERROR if lost else Level.WARNING
+        yield of_model(level, subject, self.name, evidence, format_line(subject, wrote))
+
+
+_SOURCES: Final = {
+    "configuration": "the file says {0.evidence}",
+    "parser": "the engine's parser is said to be {0.evidence}",
+    "name": "its name suggests {0.format}",
+}
+
+
+def _plan(subject: Subject) -> Plan | None:
+    one = asked(subject, "auto")
+    return None if one is None else one.plan
+
+
+class Auto:
+    """A call that the model makes by itself arrives as one."""
+
+    name = "tool_calls"
+
+    def asks(self, subject: Subject) -> Sequence[Question]:
+        """The question as the gateway puts it, and the model's own text."""
+        found = (asked(subject, "auto"), plain(subject))
+        return tuple(dict.fromkeys(one.question for one in found if one is not None))
+
+    def judge(self, subject: Subject, answers: Answers) -> Iterable[Finding]:
+        """No parser, the wrong parser, or one that loses calls."""
+        one = asked(subject, "auto")
+        own = plain(subject)
+        if one is None or own is None:
+            return
+        heard, text = answers[one.question], _text(answers[own.question])
+        if heard.failure:
+            yield of_model(Level.ERROR, subject, self.name, f"no answer with tools: {heard.failure}", _LOG)
+        elif has_no_parser(heard.body) and heard.status == 400:
+            yield self._no_parser(subject, text)
+        elif heard.status != 200:
+            evidence = f"a request with tools is refused with status {heard.status}: {words(heard)}"
+            yield of_model(Level.ERROR, subject, self.name, evidence, _LOG)
+        else:
+            yield from self._answered(subject, one, heard, text)
+
+    def _no_parser(self, subject: Subject, text: str) -> Finding:
+        facts = subject.facts
+        wrote = seen_format(text, TOOLS) or facts.found.format
+        flag = start_flag(subject.profile.kind, wrote)
+        if facts.parse is Parse.ENGINE:
+            fix = f"start it with {flag}, or write {subject.at('tools')}: {{parse: gateway}}"
+            evidence = "the engine has no tool parser, and tools.parse is engine: every request with tools fails"
+            return of_model(Level.ERROR, subject, self.name, evidence, fix)
+        said = f"the file says that its parser is {facts.parser}, and" if facts.parser else "it"
+        evidence = f"the engine has no tool parser: {said} refuses tools; the gateway reads calls out of the text"
+        fix = f"start it with {flag}, or say so: {subject.engine_at('parser')}: none"
+        return of_model(Level.WARNING, subject, self.name, evidence, fix)
+
+    def _answered(self, subject: Subject, one: Asked, heard: Heard, text: str) -> Iterable[Finding]:
+        got = seen(subject, one, heard)
+        leaked = got.leaked or from_text(got.content).format
+        told = _content(heard)
+        if leaked or (subject.profile.kind is EngineKind.TRTLLM and from_text(told).format):
+            yield from self._leaked(subject, got, leaked or from_text(told).format)
+        elif got.calls and not got.right:
+            evidence = f"a call arrives broken: {_shown(got.calls)}"
+            yield of_model(Level.ERROR, subject, self.name, evidence, f"{subject.at('tools')}: {{parse: gateway}}")
+        elif not got.calls and (wrote := seen_format(text, TOOLS)) and isinstance(one.plan, EngineParses):
+            evidence = f"the model calls the tool ({wrote}), and the engine's parser loses the call"
+            flag = start_flag(subject.profile.kind, wrote)
+            fix = f"start the engine with {flag}, or write {_read_here(subject, wrote)}"
+            yield of_model(Level.ERROR, subject, self.name, evidence, fix)
+
+    def _leaked(self, subject: Subject, got: Seen, leaked: str) -> Iterable[Finding]:
+        facts = subject.facts
+        if facts.parses is False and got.right:
+            return  # the file says that there is no parser
+        flag = start_flag(subject.profile.kind, leaked)
+        evidence = f"the engine gives {leaked} markup as text: it has no tool parser, or the wrong one"
+        if got.right:
+            says = f"{subject.engine_at('parser')}: none"
+            fix = f"start it with {flag}; if it has no parser, say so: {says}"
+            more = f"{evidence}; the gateway reads it"
+            yield of_model(Level.WARNING, subject, self.name, more, fix)
+        else:
+            fix = f"start it with {flag}, or write {_read_here(subject, leaked)}"
+            yield of_model(Level.ERROR, subject, self.name, f"{evidence}, and clients get no call", fix)
+
+
+class Forced:
+    """A call that the client asks for is made. ``choice``: `required`, or the tool by name."""
+
+    def __init__(self, name: str, choice: object) -> None:
+        self.name = name
+        self._choice = choice
+
+    def asks(self, subject: Subject) -> Sequence[Question]:
+        """The question as the gateway puts it."""
+        one = asked(subject, self._choice)
+        return () if one is None else (one.question,)
+
+    def judge(self, subject: Subject, answers: Answers) -> Iterable[Finding]:
+        """Refused, or no call."""
+        one = asked(subject, self._choice)
+        if one is None:
+            return
+        heard = answers[one.question]
+        if has_no_parser(heard.body) and heard.status == 400:
+            return  # `Auto` tells it
+        if heard.failure or heard.status != 200:
+            what = heard.failure or f"status {heard.status}: {words(heard)}"
+            level = Level.ERROR if _promised(subject) else Level.WARNING
+            yield of_model(level, subject, self.name, f"a forced call fails: {what}", _forcing(subject, heard))
+        elif finish_of(heard) != "length" and not seen(subject, one, heard).right:
+            evidence = "a forced call does not arrive"
+            yield of_model(Level.WARNING, subject, self.name, evidence, _forcing(subject, heard))
+
+
+CHECKS: Final = (Auto(), Format(), Forced("tool_required", "required"), Forced("tool_named", _NAMED))
+_LOG: Final = "look at the engine's log: its chat template may not know tools"
+
+
+def _promised(subject: Subject) -> bool:
+    return subject.profile.kind is not EngineKind.TRTLLM or subject.site.settings.guided_decoding
+
+
+def _forcing(subject: Subject, heard: Heard) -> str:
+    if subject.profile.kind is EngineKind.TRTLLM:
+        backend = "guided_decoding_backend: xgrammar in the YAML of its --config, and --tool_parser"
+        say = f"leave out {subject.engine_at('guided_decoding')}" if _promised(subject) else ""
+        return f"start it with {backend}" + (f", or {say}" if say else "")
+    if subject.profile.kind is EngineKind.VLLM and heard.status >= 500:
+        return f"start it with a --reasoning-parser too, or write {subject.at('tools')}: {{parse: gateway}}"
+    return f"start it with guided decoding (structured outputs), or write {subject.at('tools')}: {{parse: gateway}}"
+
+
+def _read_here(subject: Subject, wrote: str) -> str:
+    return f"{subject.at('tools')}: {{format: {wrote}, parse: gateway}}"
+
+
+def _content(heard: Heard) -> str:
+    content = message_of(heard).get("content")
+    return content if isinstance(content, str) else ""
+
+
+def _text(heard: Heard) -> str:
+    return _content(heard) if heard.ok else ""
+
+
+def _shown(calls: Sequence[Mapping[str, Any]]) -> str:
+    function = calls[0].get("function") or {}
+    return f"{function.get('name')} {function.get('arguments')}"[:120]
