@@ -2,13 +2,23 @@
 
 import asyncio
 import signal
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 import uvloop
 
 from engines.profile import EngineKind
-from engines.simulator import Pace, RunningEngine, SimulatedEngine, build_app, default_port, serve_app
+from engines.simulator import (
+    Pace,
+    RunningEngine,
+    SimulatedEngine,
+    build_app,
+    default_models,
+    default_port,
+    parse_model,
+    serve_app,
+)
 
 
 def simulate(
@@ -33,6 +43,9 @@ def simulate(
     max_requests: Annotated[
         int | None, typer.Option(min=1, help="Requests that run or wait; vllm answers 503 above it.")
     ] = None,
+    default_max_tokens: Annotated[
+        int, typer.Option(min=1, help="triton: tokens of an answer whose request sets no limit, as its own option.")
+    ] = 16,
     api_key: Annotated[
         list[str] | None, typer.Option(metavar="KEY", help="vllm: a key; triton: API:HEADER:VALUE; repeat for more.")
     ] = None,
@@ -40,7 +53,9 @@ def simulate(
     """Run one simulated engine, for demos and tests: it speaks like the real one and makes its answers up."""
     pace = Pace(first_token, prefill, inter_token, batch_slowdown, max_running, max_requests)
     try:
-        engine = build_app(kind, model or (), pace, api_keys=api_key or ())
+        models = [parse_model(text) for text in model or ()] or default_models(kind)
+        models = [replace(one, default_tokens=default_max_tokens) for one in models]
+        engine = build_app(kind, models, pace, api_keys=api_key or ())
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     uvloop.run(_serve(engine, host, default_port(kind) if port is None else port))

@@ -144,7 +144,8 @@ class Examination:
         strange = list(judged(IDENTITY, site, answers))
         version = who.version or ""
         if any(finding.level is Level.ERROR for finding in strange):
-            return _Looked(strange, version)
+            # Another kind has its health checks elsewhere: what was found there says nothing.
+            return _Looked([*(finding for finding in unwell if finding.check != "reachable"), *strange], version)
         step()
         built = replace(site, profile=site.profile.for_build(Build(who.version, who.rust_frontend)))
         well = not any(finding.level is Level.ERROR for finding in unwell)

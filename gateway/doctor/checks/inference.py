@@ -16,6 +16,8 @@ from gateway.doctor.checks.identity import listing
 from gateway.doctor.checks.listing import listed
 from gateway.doctor.finding import Finding, Level
 from gateway.doctor.subject import GREETING, Subject, user
+from gateway.wire.shape import Stage, read_event
+from gateway.wire.shape.event import said_in
 
 _WORDS: Final = 240
 _TOKENS: Final = 16
@@ -49,6 +51,17 @@ def message_of(heard: Heard) -> Mapping[str, Any]:
     first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None
     return message if isinstance(message, dict) else {}
+
+
+def as_read(heard: Heard, stage: Stage | None) -> Mapping[str, Any]:
+    """The message of a whole chat answer after the gateway's reading of it; empty if there is none."""
+    try:
+        answer = read_event(heard.body)
+        if stage is not None:
+            stage.whole(answer)
+    except (ValueError, TypeError, AttributeError, RecursionError):  # members of odd types: no answer of OpenAI's kind
+        return {}
+    return next(said_in(answer, "message"), {})
 
 
 def finish_of(heard: Heard) -> str:
@@ -150,7 +163,7 @@ class Embeddings:
         length = math.sqrt(sum(number * number for number in numbers))
         if abs(length - 1) > 0.01:
             evidence = f"vectors have the length {length:.3f}, not 1: dot products are no cosines"
-            fix = "compare by cosine, or let the engine normalise (vLLM: --pooler-config with normalize true)"
+            fix = "compare by cosine, or let the engine normalise them (vLLM: --pooler-config)"
             yield of_model(Level.WARNING, subject, self.name, evidence, fix)
 
 

@@ -14,6 +14,10 @@ _NEEDS: Final = b"--tool-call-parser"
 """Named by vLLM and Triton when they refuse tools for want of a parser."""
 
 
+_LLAMAS: Final = '"parameters"'
+"""Tells Llama's bare JSON from that of others, which say "arguments"."""
+
+
 def has_no_parser(refusal: bytes) -> bool:
     """Whether an engine's refusal says that it was started without a tool parser."""
     return _NEEDS in refusal
@@ -24,12 +28,16 @@ def seen_format(text: str, tools: Sequence[dict[str, Any]]) -> str:
     found = from_text(text).format
     if found:
         return found
-    bare = (wire.name for wire in FORMATS if wire.bare)
+    bare = [wire.name for wire in FORMATS if wire.bare]
+    if _LLAMAS in text:
+        bare.insert(0, "llama3_json")
     return next((name for name in bare if text and parse(text, format=name, tools=list(tools)).calls), "")
 
 
 def parser_of(kind: EngineKind, wire: str) -> str:
     """What a kind of engine calls the parser for a format; empty if it has none."""
+    if kind is EngineKind.VLLM and wire == "mistral_v3":
+        return "mistral"  # reads the older form too
     names = ALIASES.get(wire, ("",) * 3)[_COLUMNS[kind]].split()
     return names[0] if names else ""
 

@@ -1,14 +1,12 @@
 """Reasoning arrives in its own field, and nowhere else."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from engines.profile import EngineKind, Operation
 from gateway.doctor.asking import Answers, Heard, Question
 from gateway.doctor.checks.check import of_model
-from gateway.doctor.checks.inference import finish_of, greeting, message_of
+from gateway.doctor.checks.inference import as_read, finish_of, greeting, message_of
 from gateway.doctor.finding import Finding, Level
 from gateway.doctor.subject import Subject, user
 from gateway.wire.tools.thinking import Thinking
@@ -51,10 +49,8 @@ class Reasoning:
 
 def _content(subject: Subject, heard: Heard) -> str:
     """The content as clients get it."""
-    answer: dict[str, Any] = heard.json()
-    if subject.rule.format != "off":
-        Thinking(subject.rule, subject.facts.wire, 1).whole(answer)
-    content = message_of(Heard(body=msgspec.json.encode(answer))).get("content")
+    off = subject.rule.format == "off"
+    content = as_read(heard, None if off else Thinking(subject.rule, subject.facts.wire, 1)).get("content")
     return content if isinstance(content, str) else ""
 
 

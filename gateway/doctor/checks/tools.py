@@ -13,7 +13,7 @@ from engines.policy import ParameterRefused
 from engines.profile import EngineKind, Operation
 from gateway.doctor.asking import Answers, Heard, Question
 from gateway.doctor.checks.check import of_model
-from gateway.doctor.checks.inference import finish_of, message_of, words
+from gateway.doctor.checks.inference import as_read, finish_of, message_of, words
 from gateway.doctor.checks.parsers import format_line, has_no_parser, seen_format, start_flag
 from gateway.doctor.finding import Finding, Level
 from gateway.doctor.subject import Subject, raw, user
@@ -98,10 +98,8 @@ def plain(subject: Subject) -> Asked | None:
 def seen(subject: Subject, one: Asked, heard: Heard) -> Seen:
     """The answer as the gateway reads it."""
     leaks: list[str] = []
-    answer = heard.json()
-    if one.tooled.reading is not None:
-        one.tooled.reading.stage(subject.rule, 1, leaks.append, "doctor").whole(answer)
-    message = message_of(Heard(body=msgspec.json.encode(answer)))
+    reading = one.tooled.reading
+    message = as_read(heard, None if reading is None else reading.stage(subject.rule, 1, leaks.append, "doctor"))
     calls = message.get("tool_calls")
     content = message.get("content")
     return Seen(
