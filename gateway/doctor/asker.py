@@ -147,7 +147,7 @@ class Asker:
     async def _idle(self, site: Site, question: Question) -> Heard:
         window = self._patience.idle
         if window is None:
-            window = max(0.0, site.profile.keep_alive - 1.0)
+            window = max(0.0, site.keep_alive - 1.0)
         self._tls = self._tls or ssl.create_default_context()
         tls = self._tls if site.url.startswith("https:") else None
         try:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from engines.profile import Build
+from engines.probes import Fingerprint
+from engines.profile import Build, Profile
 from engines.registry import profile
 from gateway.doctor.asker import Asker, Patience
 from gateway.doctor.asking import Answers, How, Question
@@ -77,10 +78,8 @@ class Examination:
         """The replicas of an engine."""
         given = self.settings.engines[engine]
         urls = [one for url in given.urls for one in self.addresses.get(url, (url.removeprefix("dns+"),))]
-        return [
-            Site(engine, url, given, profile(given.kind), self.lines, first=number == 0)
-            for number, url in enumerate(urls)
-        ]
+        kind = profile(given.kind).for_build(Build(guided=given.guided_decoding))
+        return [Site(engine, url, given, kind, self.lines, first=number == 0) for number, url in enumerate(urls)]
 
     def subjects(self, site: Site) -> list[Subject]:
         """The models on it that the file names."""
@@ -147,12 +146,18 @@ class Examination:
             # Another kind has its health checks elsewhere: what was found there says nothing.
             return _Looked([*(finding for finding in unwell if finding.check != "reachable"), *strange], version)
         step()
-        built = replace(site, profile=site.profile.for_build(Build(who.version, who.rust_frontend)))
+        built = replace(site, profile=_built(site, who))
         well = not any(finding.level is Level.ERROR for finding in unwell)
         about, answers = await asyncio.gather(
             _models(asker, self.subjects(built) if well else (), step), asker.ask(site, *asked(MANNERS, site))
         )
         return _Looked([*unwell, *strange, *judged(MANNERS, site, answers), *about], version)
+
+
+def _built(site: Site, who: Fingerprint) -> Profile:
+    """The profile as the build that answers has it."""
+    build = Build(who.version, who.rust_frontend, site.settings.guided_decoding)
+    return profile(site.settings.kind).for_build(build)
 
 
 @dataclass(slots=True)

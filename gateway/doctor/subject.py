@@ -54,6 +54,11 @@ class Site:
         return self.lines.at("engines", self.engine, *path)
 
     @property
+    def keep_alive(self) -> float:
+        """Seconds that the engine keeps an idle connection, as far as the gateway knows."""
+        return self.settings.keep_alive or self.profile.keep_alive
+
+    @property
     def url_path(self) -> Path:
         """Where the replica's address stands."""
         urls = self.settings.urls
@@ -88,7 +93,9 @@ class Subject:
         """What is known when tool calls are concerned."""
         engine = self.site.settings
         found = known_format(self.settings.tools.format, engine.parser, engine.kind, self.model, self.name)
-        return Facts(engine.kind, Parse(self.settings.tools.parse), found, engine.parser, guided=engine.guided_decoding)
+        return Facts(
+            engine.kind, Parse(self.settings.tools.parse), found, engine.parser, guided=engine.guided_decoding is True
+        )
 
     @property
     def rule(self) -> ReasoningRule:

@@ -55,9 +55,10 @@ class KeepAlive:
         heard = answers[question]
         if heard.failure or heard.idle is None:
             return
-        wanted = site.profile.keep_alive
+        wanted = site.keep_alive
         evidence = f"closes an idle connection after {heard.idle:.1f} s; the gateway counts on {wanted:g} s"
-        flag = "start it with VLLM_HTTP_TIMEOUT_KEEP_ALIVE=5 or more in its environment"
+        flag = f"start it with VLLM_HTTP_TIMEOUT_KEEP_ALIVE={wanted:g} or more in its environment"
         proxy = f"what stands before it must keep idle connections for {wanted:g} s or more (nginx: keepalive_timeout)"
-        fix = flag if site.settings.kind is EngineKind.VLLM else proxy
+        line = f"{site.at('keep_alive')}: {max(1.0, heard.idle):.0f}s"
+        fix = f"{flag if site.settings.kind is EngineKind.VLLM else proxy}, or write {line}"
         yield of_site(Level.WARNING, site, self.name, evidence, fix)

@@ -70,5 +70,6 @@ def _fits_so_far(text: str) -> bool:
 
 def _remedy(subject: Subject) -> str:
     if subject.profile.kind is EngineKind.TRTLLM:
-        return "start it with guided_decoding_backend: xgrammar in the YAML of its --config"
+        say = f"say so: {subject.engine_at('guided_decoding')}: false"
+        return f"start it with guided_decoding_backend: xgrammar in the YAML of its --config, or {say}"
     return "start it without --structured-outputs-config that switches it off; its log says why guidance is missing"

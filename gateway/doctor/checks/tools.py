@@ -256,7 +256,7 @@ _LOG: Final = "look at the engine's log: its chat template may not know tools"
 
 
 def _promised(subject: Subject) -> bool:
-    return subject.profile.kind is not EngineKind.TRTLLM or subject.site.settings.guided_decoding
+    return subject.profile.kind is not EngineKind.TRTLLM or subject.site.settings.guided_decoding is True
 
 
 def _forcing(subject: Subject, heard: Heard) -> str:
