@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from engines.policy import Members
+from engines.policy import NULL, Members
 from gateway.metrics import Meters
 from gateway.proxy.links import EngineLink
 from gateway.settings.engines import Engine as EngineSettings
@@ -99,7 +99,8 @@ class Tooling:
         asked = members if changed is None else changed
         if (renumbered := self._history(asked)) is not None:
             asked = changed = renumbered
-        ask = read_ask(asked, legacy=legacy) if "tools" in asked else None
+        said = members.get("messages", NULL)
+        ask = read_ask(asked, legacy=legacy, messages=said) if "tools" in asked else None
         if ask is None:
             return UNTOOLED if changed is None else Tooled(changed)
         facts = self.facts

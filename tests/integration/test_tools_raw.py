@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 
 import openai
 import pytest
@@ -13,69 +13,14 @@ from tests.integration.conftest import Gateway
 from tests.support.agent import ASKS, READERS, TIME, TOOLS, WEATHER, Said, accumulated, streamed, whole
 from tests.support.json_type import Json
 from tests.support.openai_bytes import CHAT, DONE, completion, delta, event
-from tests.support.scripted import ScriptedEngine, Talk, reply, stream
+from tests.support.raw_model import ANSWER, REFUSAL, TIER_1, RawModel
+from tests.support.scripted import ScriptedEngine, reply, stream
 from tests.support.sdk import openai_client
 from tests.support.serving import Serving
 from tests.unit.gateway.wire.toolcalls.renderers import FAMILIES
 
-TIER_1 = (
-    "qwen3_xml", "hermes", "harmony", "deepseek_v32", "deepseek_v4", "deepseek_v41", "glm45", "glm47", "kimi_k2",
-    "minimax_m2", "llama3_json", "mistral_v11", "mistral_v3", "deepseek_v3", "deepseek_v31", "gemma4",
-)  # fmt: skip
 PARIS = ("get_weather", {"city": "Paris"})
-ANSWER = "It is 21 degrees in Paris."
-REFUSAL: Json = {
-    EngineKind.VLLM: {
-        "error": {
-            "message": '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
-            "type": "BadRequestError",
-            "param": None,
-            "code": 400,
-        }
-    },
-    EngineKind.TRITON: {"detail": "having tools in the request requires --tool-call-parser to be set"},
-}
 GUIDED = {"required": '[{"name": "get_weather", "parameters": {"city": "Paris"}}]', "named": '{"city": "Paris"}'}
-
-
-class RawModel:
-    """An engine without a tool parser: it refuses tools as its kind does, and gives the model's text otherwise."""
-
-    def __init__(self, kind: EngineKind, text: str, piece: int = 3) -> None:
-        self.kind = kind
-        self.text = text
-        self.piece = piece
-        self.finish = "stop"
-        self.bodies: list[Json] = []
-
-    async def __call__(self, talk: Talk) -> None:
-        body = talk.request.json
-        self.bodies.append(body)
-        text = ANSWER if body["messages"][-1]["role"] == "tool" else self.text
-        if refusal := self._refusal(body):
-            await reply(refusal, status=400)(talk)
-        elif body.get("stream"):
-            await stream(*self._events(text, body))(talk)
-        else:
-            answer = completion(text)
-            answer["choices"][0]["finish_reason"] = self.finish
-            await reply(answer)(talk)
-
-    def _refusal(self, body: Json) -> Json:
-        if self.kind is EngineKind.TRTLLM:
-            assert isinstance(body.get("tool_choice", "auto"), str)
-            return None
-        return REFUSAL[self.kind] if body.get("tools") and body.get("tool_choice") != "none" else None
-
-    def _events(self, text: str, body: Json) -> Iterator[bytes]:
-        yield event(delta("", role="assistant"))
-        for start in range(0, len(text), self.piece):
-            yield event(delta(text[start : start + self.piece]))
-        yield event(delta(finish=self.finish))
-        if (body.get("stream_options") or {}).get("include_usage"):
-            usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
-            yield event({**delta(), "choices": [], "usage": usage})
-        yield DONE
 
 
 def settings(engine: ScriptedEngine, kind: EngineKind, *, model: Json = None, **of_engine: Json) -> Json:
@@ -130,6 +75,32 @@ async def test_an_agent_of_two_turns(served: Json, engine: ScriptedEngine, kind:
         assert [message["tool_call_id"] for message in history[2:]] == ids
         if form == "kimi_k2":
             assert ids == ["functions.get_weather:0", "functions.get_time:1"]
+        if form.startswith("mistral"):
+            assert all(len(one) == 9 and one.isalnum() for one in ids)
+
+
+@pytest.mark.parametrize("form", TIER_1)
+async def test_an_agent_of_three_turns(served: Json, engine: ScriptedEngine, kind: EngineKind, form: str) -> None:
+    """Call, result, call, result, answer; ids that templates count go on over the conversation."""
+    render = FAMILIES[form].render
+    sdk, raw = await served(engine, kind, render([PARIS]), parser="none", model={"tools": {"format": form}})
+    raw.later = (render([("get_time", {}), ("get_weather", {"city": "Oslo"})]),)
+    for read in READERS.values():
+        messages: list[Json] = [*ASKS]
+        made: list[tuple[str, Json]] = []
+        while (said := await read(sdk, messages)).calls:
+            assert said.finish == "tool_calls"
+            made += said.arguments
+            messages.append(said.assistant)
+            messages += [{"role": "tool", "tool_call_id": one, "content": "21 degrees"} for one in said.ids]
+        assert made == [PARIS, ("get_time", {}), ("get_weather", {"city": "Oslo"})]
+        assert (said.content, said.finish) == (ANSWER, "stop")
+        history = raw.bodies[-1]["messages"]
+        ids = [call["id"] for message in history for call in message.get("tool_calls") or ()]
+        assert [message["tool_call_id"] for message in history if message["role"] == "tool"] == ids
+        assert len(set(ids)) == 3
+        if form == "kimi_k2":
+            assert ids == ["functions.get_weather:0", "functions.get_time:1", "functions.get_weather:2"]
         if form.startswith("mistral"):
             assert all(len(one) == 9 and one.isalnum() for one in ids)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,6 @@ class ParsedCall:
 
     name: str
     arguments: str
-
-
-class StreamParser(Protocol):
-    """Takes tokens one by one."""
-
-    def feed(self, piece: str) -> list[Delta]:
-        """What this token adds; empty when it is held back."""
 
 
 def split_reasoning(pieces: Sequence[str], *, inside: bool) -> list[tuple[str, str]]:

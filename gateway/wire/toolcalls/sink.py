@@ -1,7 +1,7 @@
 """Where the machine puts what it finds: joins neighbouring pieces, numbers calls, keeps whitespace policy."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -102,9 +102,10 @@ class Sink:
     Args:
         ids: makes an id for a call that brought none.
         parallel: False keeps the first call only.
+        used: ids that no call may have.
     """
 
-    def __init__(self, ids: CallIds, *, parallel: bool) -> None:
+    def __init__(self, ids: CallIds, *, parallel: bool, used: Container[str]) -> None:
         self.content: Final = Channel(self._text)
         self.reasoning: Final = Channel(self._thought)
         self.repairs: Final[dict[str, int]] = {}
@@ -112,6 +113,7 @@ class Sink:
         self.open = False
         self._new_id = ids
         self._parallel = parallel
+        self._used = used
         self._muted = False
         self._ids: set[str] = set()
         self._out: list[Delta] = []
@@ -134,7 +136,7 @@ class Sink:
             self._muted = True
             self.repair("second_call_dropped")
             return
-        if not _CLEAN_ID.fullmatch(call_id) or call_id in self._ids:
+        if not _CLEAN_ID.fullmatch(call_id) or call_id in self._ids or call_id in self._used:
             call_id = self._new_id()
         self._ids.add(call_id)
         self._out.append(CallStart(self.count - 1, call_id, name))

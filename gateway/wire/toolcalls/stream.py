@@ -1,7 +1,7 @@
 """The parser's two faces: `Stream` for text that arrives in pieces, `parse` for text that is there."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from gateway.wire.toolcalls.aliases import format_named, reasoning_named
@@ -46,6 +46,7 @@ class Stream:
         starts_in_reasoning: the prompt already opened the reasoning block.
         parallel: False keeps the first call only.
         id_seed: what the ids of calls that bring none are made from. Answers of one conversation need different ones.
+        used_ids: ids that the conversation has already. A call that brings one of them gets another.
 
     Raises:
         UnknownFormatError: no such format or reasoning family.
@@ -63,12 +64,13 @@ class Stream:
         starts_in_reasoning: bool = False,
         parallel: bool = True,
         id_seed: str = "",
+        used_ids: Container[str] = (),
     ) -> None:
         wire = format_named(format)
         offer = Offer(tools)
         self._choice: Final = choice_of(tool_choice, offer.names)
         self._ids: Final = CallIds(id_seed)
-        self._sink = Sink(self._ids, parallel=parallel)
+        self._sink = Sink(self._ids, parallel=parallel, used=used_ids)
         setting = _setting(wire, offer, self._choice, reasoning or "auto", starts_in_reasoning=starts_in_reasoning)
         kind = HarmonyMachine if wire.name == "harmony" else Machine
         self._machine = kind(setting, offer, self._sink)
@@ -157,6 +159,7 @@ def parse(
     tool_choice: object = None,
     parallel: bool = True,
     id_seed: str = "",
+    used_ids: Container[str] = (),
 ) -> Parsed:
     """Reads a whole answer; `Stream` says what the arguments mean.
 
@@ -176,6 +179,7 @@ def parse(
         starts_in_reasoning=starts_in_reasoning,
         parallel=parallel,
         id_seed=id_seed,
+        used_ids=used_ids,
     )
     deltas: list[Delta] = []
     for piece in (text,) if isinstance(text, str) else text:

@@ -15,18 +15,40 @@ _MODES: Final[Mapping[bytes, Choice]] = {
 _decode_tools = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
+class IdsIn:
+    """Ids that occur in raw messages. One that occurs as something else only counts too, which costs nothing."""
+
+    __slots__ = ("_messages",)
+
+    def __init__(self, messages: msgspec.Raw) -> None:
+        self._messages = messages
+
+    def __contains__(self, call_id: object) -> bool:
+        return isinstance(call_id, str) and f'"{call_id}"'.encode() in bytes(self._messages)
+
+
 class Ask:
     """The tools of a request and the choice among them. The list of tools is read when somebody looks into it."""
 
-    __slots__ = ("_raw", "_tools", "choice", "legacy", "parallel")
+    __slots__ = ("_raw", "_tools", "choice", "legacy", "parallel", "used_ids")
 
-    def __init__(self, tools: msgspec.Raw, choice: Choice, *, parallel: bool = True, legacy: bool = False) -> None:
-        """``legacy``: the client speaks of `functions`, and gets its answer in those words."""
+    def __init__(
+        self,
+        tools: msgspec.Raw,
+        choice: Choice,
+        *,
+        parallel: bool = True,
+        legacy: bool = False,
+        messages: msgspec.Raw = NULL,
+    ) -> None:
+        """``legacy``: the client speaks of `functions`, and gets its answer in those words. ``messages``: as the client
+        sent them."""
         self._raw = tools
         self._tools: list[dict[str, Any]] | None = None
         self.choice = choice
         self.parallel = parallel
         self.legacy = legacy
+        self.used_ids = IdsIn(messages)
 
     @property
     def tools(self) -> list[dict[str, Any]]:
@@ -55,13 +77,13 @@ def parameters_of(tool: Mapping[str, Any]) -> dict[str, Any]:
     return schema if isinstance(schema, dict) else {"type": "object", "properties": {}}
 
 
-def read_ask(members: Members, *, legacy: bool = False) -> Ask | None:
-    """What the members of a chat request ask for; None if they offer no tool."""
+def read_ask(members: Members, *, legacy: bool = False, messages: msgspec.Raw = NULL) -> Ask | None:
+    """What the members of a chat request ask for; None if they offer no tool. The other arguments are `Ask`'s."""
     tools = members.get("tools")
     if tools is None or tools in NO_TOOLS:
         return None
     parallel = bytes(members.get("parallel_tool_calls", NULL)) != b"false"
-    return Ask(tools, _choice(members.get("tool_choice")), parallel=parallel, legacy=legacy)
+    return Ask(tools, _choice(members.get("tool_choice")), parallel=parallel, legacy=legacy, messages=messages)
 
 
 def _choice(raw: msgspec.Raw | None) -> Choice:

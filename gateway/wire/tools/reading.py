@@ -94,6 +94,7 @@ class Reading:
             starts_in_reasoning=opened,
             parallel=ask.parallel,
             id_seed=seed,
+            used_ids=ask.used_ids,
         )
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Protocol
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,6 @@ from engines.simulator.parsers.deltas import (
     CallArguments,
     CallStart,
     Delta,
-    StreamParser,
     Text,
     common_prefix,
     split_reasoning,
@@ -31,7 +31,13 @@ values = st.recursive(
 arguments = st.dictionaries(st.text("abcdef", min_size=1, max_size=6), values, min_size=1, max_size=4)
 
 
-def fed(parser: StreamParser, text: str) -> list[Delta]:
+class TakesTokens(Protocol):
+    """A parser of one answer."""
+
+    def feed(self, piece: str) -> list[Delta]: ...
+
+
+def fed(parser: TakesTokens, text: str) -> list[Delta]:
     return [delta for piece in tokens.pieces(text) for delta in parser.feed(piece)]
 
 

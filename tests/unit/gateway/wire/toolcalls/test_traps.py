@@ -364,6 +364,13 @@ def test_ids_of_the_model_are_kept_when_clean_and_unique() -> None:
     assert len(ids[2]) == len("call_") + 24
 
 
+def test_an_id_that_the_conversation_has_is_not_given_again() -> None:
+    """Kimi's models begin to count anew in every answer, some of them."""
+    text = "<|tool_call_begin|>functions.get_time:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
+    (call,) = parse(text, format="kimi_k2", tools=TOOLS, used_ids={"functions.get_time:0"}).calls
+    assert call.id.startswith("call_")
+
+
 def test_only_the_first_call_where_calls_may_not_be_parallel() -> None:
     """`parallel_tool_calls: false`."""
     assert read(HERMES + HERMES, "hermes", parallel=False) == (None, None, PARIS, "tool_calls")
