@@ -1,18 +1,16 @@
 """Serving without a list of models: the engines are asked which ones they have."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
-import msgspec
 import structlog
 from pydantic import ValidationError
 
 from engines.probes import Answer, parse_models
-from engines.profile import EngineKind, Operation
 from gateway.background.fetch import Fetch
+from gateway.background.listing import tasks_of
 from gateway.background.prober import engine_key
-from gateway.balance.endpoint import Endpoint
 from gateway.proxy.links import EngineLink
 from gateway.proxy.plane import Plane
 from gateway.settings.models import Model, Target, Task
@@ -27,14 +25,7 @@ SOON: Final = 2.0
 LATER: Final = 15.0
 """Seconds between two looks once all have."""
 
-_CHAT_PATH: Final = "/v1/chat/completions"
-_EMBEDDINGS_PATH: Final = "/v1/embeddings"
-
 _log = structlog.get_logger()
-
-
-class _Document(msgspec.Struct):
-    paths: dict[str, msgspec.Raw] = {}
 
 
 class Discovery:
@@ -92,45 +83,10 @@ class Discovery:
             if isinstance(listing, Answer) and listing.status == 200:
                 heard = True
                 names = [model.id for model in parse_models(listing.body)]
-                found |= await self._tasks(name, link, endpoint, names, key)
+                known = self._listed.get(name, {})
+                found |= await tasks_of(self._fetch, link.profile.kind, endpoint, names, key, known)
         if heard:
             self._listed[name] = found
-
-    async def _tasks(
-        self, name: str, link: EngineLink, endpoint: Endpoint, models: Iterable[str], key: str
-    ) -> dict[str, Task]:
-        """What each model is for. Only vLLM serves embeddings, and it does not say so in its model list."""
-        known = self._listed.get(name, {})
-        new = [model for model in models if model not in known]
-        tasks: dict[str, Task] = {model: known[model] for model in models if model in known}
-        if link.profile.kind is not EngineKind.VLLM or not new:
-            return tasks | dict.fromkeys(new, "chat")
-        routes = await self._routes(endpoint, key)
-        if _EMBEDDINGS_PATH in routes and _CHAT_PATH not in routes:
-            return tasks | dict.fromkeys(new, "embedding")
-        for model in new:
-            may_embed = not routes or _EMBEDDINGS_PATH in routes
-            tasks[model] = "embedding" if may_embed and await self._embeds(link, endpoint, model, key) else "chat"
-        return tasks
-
-    async def _routes(self, endpoint: Endpoint, key: str) -> frozenset[str]:
-        """The paths of an engine's OpenAPI document: a server of an embedding model has other ones than a chat model's
-        (engines/vllm.md §3.7). Empty where there is none: it can be switched off, and the Rust frontend has none.
-        """
-        answer = await self._fetch.get(endpoint, "/openapi.json", key)
-        if not isinstance(answer, Answer) or answer.status != 200:
-            return frozenset()
-        try:
-            return frozenset(msgspec.json.decode(answer.body, type=_Document).paths)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return frozenset()
-
-    async def _embeds(self, link: EngineLink, endpoint: Endpoint, model: str, key: str) -> bool:
-        """Whether the engine makes a vector of one word; the only sure sign where the routes do not tell."""
-        body = msgspec.json.encode({"model": model, "input": "ping"})
-        path = link.profile.paths[Operation.EMBEDDINGS].decode()
-        answer = await self._fetch.post(endpoint, path, key, body)
-        return isinstance(answer, Answer) and answer.status == 200
 
 
 def models_from(listed: Mapping[str, Mapping[str, Task]]) -> dict[str, Model]:

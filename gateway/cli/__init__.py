@@ -29,6 +29,7 @@ COMMANDS: Final = tuple(
         "check",
         "demo",
         "doctor",
+        "plan",
         "serve",
         "simulate",
         "version",

@@ -58,6 +58,7 @@ async def find() -> AsyncIterator[Find]:
     [
         (document(CHAT_ROUTES), NO_ROUTE, "chat"),
         (document(EMBEDDING_ROUTES), VECTOR, "embedding"),
+        (document(["/v1/models", "/v1/rerank", "/v1/score"]), NO_ROUTE, "rerank"),
         # The document can be switched off, and the Rust frontend has none: then only asking helps.
         (NO_ROUTE, NO_ROUTE, "chat"),
         (NO_ROUTE, VECTOR, "embedding"),
@@ -76,6 +77,18 @@ async def test_what_a_vllm_model_is_for(
     await found.discovery.first_look()
 
     assert found.tasks == {"m": task}
+
+
+@pytest.mark.parametrize(("name", "task"), [("bge-m3", "embedding"), ("bge-reranker-v2-m3", "rerank")])
+async def test_where_a_server_has_vectors_and_ranks_the_name_decides(
+    find: Find, engine: ScriptedEngine, name: str, task: str
+) -> None:
+    engine.on("/v1/models", listing(name))
+    engine.on("/openapi.json", document([*EMBEDDING_ROUTES, "/v1/rerank"]))
+    found = find(("vllm", engine.url))
+    await found.discovery.first_look()
+
+    assert found.tasks == {name: task}
 
 
 @pytest.mark.parametrize("kind", ["trtllm", "triton"])

@@ -1,0 +1,65 @@
+"""`turnout plan`."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.background.fetch import Fetch
+from gateway.background.planning import plan as make_plan
+from gateway.cli.plan_view import as_tree, show_plan
+from gateway.cli.report import read_settings
+from gateway.cli.running import RunningGateway, address_of, token_for
+from gateway.settings import Settings
+from gateway.settings.changes.plan import Plan
+
+UNSAFE = 3
+"""The exit code for what would take something away from clients that they have now."""
+
+
+def plan(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration that is to be.")],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL|FILE", help="A running gateway, or a file; default: a gateway at the file's own address."
+        ),
+    ] = None,
+    probe: Annotated[  # noqa: FBT002 - an option
+        bool, typer.Option("--probe/--no-probe", help="Really ask what is new whether it is there.")
+    ] = True,
+    in_json: Annotated[  # noqa: FBT002 - an option
+        bool, typer.Option("--json", help="Print everything as JSON.")
+    ] = False,
+) -> None:
+    """Tell what a configuration would change for clients, before it is in force.
+
+    Exit code 0: safe; 2: the file is not valid; 3: a model would lose its last healthy target, or a new engine cannot
+    be reached; 1: there is nothing to compare with.
+    """
+    loaded = read_settings(file)
+    found = asyncio.run(planned(loaded.settings, against, probe=probe))
+    if in_json:
+        typer.echo(json.dumps(as_tree(found), indent=2, ensure_ascii=False))
+    else:
+        show_plan(found, str(loaded.source))
+    if not found.safe:
+        raise typer.Exit(UNSAFE)
+
+
+async def planned(new: Settings, against: str | None, *, probe: bool) -> Plan:
+    """The plan against a running gateway or a file; see `plan`."""
+    fetch = Fetch() if probe else None
+    try:
+        if against is not None and not against.startswith(("http://", "https://")):
+            other = read_settings(Path(against))
+            return await make_plan(against, other.settings, new, {}, fetch)
+        async with RunningGateway(against or address_of(new.server), token_for(new)) as running:
+            old = (await running.config(full=True)).settings or Settings()
+            standing = await running.standing(old)
+            return await make_plan(running.url, old, new, standing, fetch)
+    finally:
+        if fetch is not None:
+            await fetch.close()

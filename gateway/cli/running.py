@@ -1,0 +1,144 @@
+"""Speaks to the admin API of a running gateway, for commands that compare with it or change it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+import httpx2
+import typer
+
+from gateway.balance.endpoint import Endpoint, EndpointState
+from gateway.settings import Server, Settings
+from gateway.settings.changes.plan import Place
+from gateway.settings.redacted import ForeignTreeError, settings_of
+from gateway.settings.values import MANY_ADDRESSES
+
+TOKEN_VARIABLE: Final = "TURNOUT_ADMIN_TOKEN"
+PATIENCE: Final = 10.0
+"""Seconds for one answer."""
+
+_SERVING: Final = frozenset({EndpointState.UP.value, EndpointState.UNKNOWN.value})
+
+
+class CannotAsk(typer.TyperException):
+    """The gateway cannot be asked; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What the gateway says about its configuration; `error` is why its file, as it is now, is not in force."""
+
+    hash: str | None
+    source: str | None
+    error: str | None
+    settings: Settings | None
+
+
+class RunningGateway:
+    """A gateway at a base URL. Use it as an asynchronous context."""
+
+    def __init__(self, url: str, token: str = "") -> None:
+        self.url = url.rstrip("/")
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._client = httpx2.AsyncClient(timeout=PATIENCE, trust_env=False, headers=headers)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def config(self, *, full: bool = False) -> InForce:
+        """Which configuration is in force; with `full`, all of it, secrets as stars."""
+        found = await self._ask("GET", "/admin/config" + ("?full=true" if full else ""))
+        if not isinstance(found, dict):
+            raise self._odd("/admin/config")
+        settings = self._settings(found.get("settings")) if full else None
+        return InForce(_text(found.get("hash")), _text(found.get("source")), _text(found.get("error")), settings)
+
+    def _settings(self, tree: object) -> Settings:
+        if tree is None:
+            raise self._odd("/admin/config?full=true")
+        try:
+            return settings_of(tree)
+        except ForeignTreeError as error:
+            raise CannotAsk(f"the gateway at {self.url} runs another version of Turnout: {error}") from None
+
+    async def standing(self, settings: Settings) -> dict[Place, bool]:
+        """Whether each place of these settings, which are in force, serves now."""
+        found = await self._ask("GET", "/admin/engines")
+        listed = found if isinstance(found, list) else []
+        engines = {engine["name"]: engine["endpoints"] for engine in listed if isinstance(engine, dict)}
+        standing: dict[Place, bool] = {}
+        for name, engine in settings.engines.items():
+            states = {str(one["url"]): one["state"] in _SERVING for one in engines.get(name, ())}
+            standing |= _standing(name, engine.urls, states)
+        return standing
+
+    async def reload(self) -> str | None:
+        """Has the gateway read its file at once; gives why it refuses, None if it does not."""
+        answer = await self._send("POST", "/admin/reload")
+        if answer.status_code == 200:
+            return None
+        return _message(answer) or f"status {answer.status_code}"
+
+    async def _ask(self, method: str, path: str) -> object:
+        answer = await self._send(method, path)
+        if answer.status_code == 404:
+            raise CannotAsk(f"{self.url} has no {path}: is it a Turnout gateway, and as new as this command?")
+        if answer.status_code != 200:
+            raise CannotAsk(f"{self.url}{path} answers {answer.status_code}: {_message(answer) or 'no reason given'}")
+        try:
+            found: object = answer.json()
+        except ValueError:
+            raise self._odd(path) from None
+        return found
+
+    async def _send(self, method: str, path: str) -> httpx2.Response:
+        try:
+            answer = await self._client.request(method, self.url + path)
+        except httpx2.HTTPError as error:
+            why = "does not answer in time" if isinstance(error, httpx2.TimeoutException) else "cannot be reached"
+            fix = "start it, or say with --against where it is, or which file to compare with"
+            raise CannotAsk(f"no gateway at {self.url} ({why}): {fix}") from None
+        if answer.status_code in {401, 403}:
+            raise CannotAsk(
+                f"{self.url} does not let us in: {_message(answer)} Set {TOKEN_VARIABLE} to its admin.token"
+            )
+        return answer
+
+    def _odd(self, path: str) -> CannotAsk:
+        return CannotAsk(f"{self.url}{path} does not answer as a Turnout gateway does")
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _message(answer: httpx2.Response) -> str:
+    try:
+        found = answer.json()
+    except ValueError:
+        return ""
+    error = found.get("error") if isinstance(found, dict) else None
+    return str(error.get("message", "")) if isinstance(error, dict) else ""
+
+
+def _standing(engine: str, urls: tuple[str, ...], states: Mapping[str, bool]) -> dict[Place, bool]:
+    plain = {url: Endpoint(url).url for url in urls if not url.startswith(MANY_ADDRESSES)}
+    found: dict[Place, bool] = {(engine, url): states[shown] for url, shown in plain.items() if shown in states}
+    resolved = [serves for shown, serves in states.items() if shown not in plain.values()]
+    return found | {(engine, url): any(resolved) for url in urls if url not in plain}
+
+
+def address_of(server: Server) -> str:
+    """Where a gateway with these settings can be reached from this machine."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(server.host, server.host)
+    return f"http://[{host}]:{server.port}" if ":" in host else f"http://{host}:{server.port}"
+
+
+def token_for(settings: Settings) -> str:
+    """The admin token: the environment's, or else that of the file."""
+    token = settings.admin.token
+    return os.environ.get(TOKEN_VARIABLE, "") or (token.get_secret_value() if token is not None else "")
