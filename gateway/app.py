@@ -23,6 +23,7 @@ from gateway.background.discovery import Discovery
 from gateway.background.fetch import Fetch
 from gateway.background.prober import Prober
 from gateway.background.resolver import Resolver
+from gateway.background.shared.store import SharedAccounts
 from gateway.balance.drains import DrainOrder, StandingOrders
 from gateway.balance.endpoint import StateChange
 from gateway.balance.engine import SERVING
@@ -49,6 +50,7 @@ class Gateway:
     plane: Plane
     deadlines: Deadlines
     ids: Ids
+    shared: SharedAccounts
 
     def __init__(self, settings: Settings, *, config_hash: str = "") -> None:
         self.settings = settings
@@ -64,9 +66,11 @@ class Gateway:
         loop = asyncio.get_running_loop()
         self.deadlines = Deadlines(loop)
         self.ids = Ids()
+        self.shared = SharedAccounts(self.meters, lambda: "", lambda _: None)
         self.plane = self._build(self.settings)
         self.started = True
         fetch = Fetch()
+        await self.shared.look()
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = []
@@ -78,6 +82,7 @@ class Gateway:
                     await discovery.first_look()
                     tasks.append(group.create_task(discovery.run()))
                 tasks.append(group.create_task(Prober(lambda: self.plane, fetch).run()))
+                tasks.append(group.create_task(self.shared.run()))
                 yield
                 for task in tasks:
                     task.cancel()
@@ -89,6 +94,11 @@ class Gateway:
         """Puts new settings in force. Exchanges that have begun end on the plane they began with."""
         old, self.plane = self.plane, self._build(settings, self.plane)
         old.close(self.plane)
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the counts that are shared with others; "" if nothing is."""
+        return self.shared.trouble
 
     def heed(self, order: DrainOrder) -> None:
         """Drains or undrains in this process, now and whenever the configuration changes."""
@@ -111,6 +121,7 @@ class Gateway:
         )
         for order in self.standing:
             _heed(plane, order)
+        self.shared.use(settings.state, None if plane.guard is None else plane.guard.limiter)
         return plane
 
 

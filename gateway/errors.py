@@ -31,6 +31,8 @@ class ApiError(Exception):
     status: int = 500
     type: ErrorType = "server_error"
     code: str | None = None
+    lines: bytes = b""
+    """Further header lines, each with its end."""
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from gateway.histogram import Histogram, QueueMeter, Seconds
+from gateway.usage import UsageBook, UsageRow
 
 REQUEST_BUCKETS: Final = (
     0.005,
@@ -51,6 +52,9 @@ EVENTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "ejections": ("Endpoints taken out because requests fail on them.", ("engine",)),
     "circuit_changes": ("Changes of endpoints' circuit breakers.", ("engine", "position")),
     "tool_markup_leaked": ("Answers with tool-call markup in their content.", ("model",)),
+    "limited": ("Requests refused by a limit.", ("account", "limit")),
+    "state_changes": ("Times that Redis went away or came back.", ("state",)),
+    "state_failures": ("Exchanges with Redis that failed.", ("kind",)),
     "keys_refused": ("Requests refused for their key.", ("reason",)),
     "fallbacks": ("Requests that another model was asked to answer.", ("model", "fallback", "reason")),
 }
@@ -97,13 +101,14 @@ class Snapshot(msgspec.Struct, array_like=True):
     """Engine, endpoint, and whether it may be given requests."""
     process: dict[str, float] = {}
     """What the operating system says, by the metric's name."""
+    usage: list[UsageRow] = []
 
     def final(self) -> "Snapshot":
         """What stays of it when the process has ended: nothing is in flight, and nobody looks at endpoints."""
         kept = {name: value for name, value in self.process.items() if name in PROCESS_KEPT}
         meters = [msgspec.structs.replace(counts, in_flight=0) for counts in self.meters]
         queues = [(model, 0, seconds) for model, _, seconds in self.queues]
-        return Snapshot(meters, self.events, queues, [], kept)
+        return Snapshot(meters, self.events, queues, [], kept, self.usage)
 
 
 class Meter:
@@ -193,6 +198,7 @@ class Meters(Collector):
         self._endpoints: Mapping[tuple[str, str], bool] = {}
         self._events: dict[tuple[str, tuple[str, ...]], int] = {}
         self._queues: dict[str, QueueMeter] = {}
+        self.usage = UsageBook()
         self.process: dict[str, float] = {}
         self.config_hash = ""
         self.ask_all: Callable[[Snapshot], Awaitable[Snapshot]] | None = None
@@ -225,7 +231,9 @@ class Meters(Collector):
         meters = [counts for meter in self._meters.values() if (counts := meter.counts()) is not None]
         events = [(*at, count) for at, count in self._events.items()]
         queues = [(model, one.depth, one.seconds.seen) for model, one in self._queues.items()]
-        return Snapshot(meters, events, queues, [(*at, up) for at, up in self._endpoints.items()], self.process)
+        return Snapshot(
+            meters, events, queues, [(*at, up) for at, up in self._endpoints.items()], self.process, list(self.usage)
+        )
 
     def add(self, other: Snapshot) -> None:
         """Takes in what another process counted. An endpoint is up if any process may give it requests."""
@@ -236,6 +244,8 @@ class Meters(Collector):
         for model, depth, seconds in other.queues:
             self.queue(model).depth += depth
             self.queue(model).seconds.add(seconds)
+        for row in other.usage:
+            self.usage.add(row)
         endpoints = dict(self._endpoints)
         for engine, endpoint, up in other.endpoints:
             endpoints[engine, endpoint] = endpoints.get((engine, endpoint), False) or up

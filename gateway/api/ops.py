@@ -52,6 +52,8 @@ def _reasons(view: View) -> Iterator[str]:
             yield f"engine {name}: {missing}"
         if any(endpoint in link.refusing for endpoint in link.engine.endpoints):
             yield f"engine {name}: refuses the gateway's credentials"
+    if view.trouble:
+        yield view.trouble
     if not plane.asked:
         yield "no model is known: no engine has listed one yet"
 

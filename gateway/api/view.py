@@ -48,6 +48,10 @@ class View(Protocol):
     def meters(self) -> Meters:
         """All counts."""
 
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the counts that are shared with others; "" if nothing is."""
+
     def heed(self, order: DrainOrder) -> None:
         """Drains or undrains in this process, now and whenever the configuration changes."""
 

@@ -27,6 +27,7 @@ from gateway.balance.drains import StandingOrders
 from gateway.cli.listening import BACKLOG, Waiting, bind, url_of
 from gateway.cli.report import read_settings, show_problems
 from gateway.proxy.carriers import Carrier, protocol_of
+from gateway.proxy.limiter import is_limited
 from gateway.settings import ConfigErrors, Server, Settings
 from gateway.supervisor.link import Link
 from gateway.supervisor.listeners import spread
@@ -262,6 +263,13 @@ def _serve_together(application: Application, server: Server, sockets: list[sock
     url = url_of(sockets[0])
     listeners = spread(sockets, server.workers, BACKLOG)
     _log.info("max_in_flight and the retry budget hold in each process by itself", processes=server.workers)
+    settings = application.gateway.settings
+    if is_limited(settings) and settings.state.redis is None:
+        _log.warning(
+            "without state.redis, each process holds its share of every limit: whose requests all come to one process "
+            "gets no more than that",
+            processes=server.workers,
+        )
     settle_memory()
     try:
         return Supervisor(Plan(listeners, member, lambda: _tell(url), server.drain + LAST_WORDS)).run()

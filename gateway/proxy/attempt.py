@@ -21,7 +21,7 @@ from gateway.proxy.owner import Owner
 from gateway.proxy.plane import Asked, Destination, Plane
 from gateway.proxy.tooling import UNTOOLED
 from gateway.proxy.upstream import Connection
-from gateway.wire.answer import find_usage, respell_answer
+from gateway.wire.answer import Usage, find_usage, respell_answer
 from gateway.wire.embeddings import name_input, spell_vectors
 from gateway.wire.inflate import InflateError, Inflater
 from gateway.wire.named_stream import NAMED, NamedStream
@@ -60,6 +60,7 @@ class Attempt(msgspec.Struct, eq=False):
     _stale: bool = False
     _twice: bool = False
     _asks_why: bool = False
+    usage: Usage | None = None
     committed: bool = False
     over: bool = False
 
@@ -287,6 +288,7 @@ class Attempt(msgspec.Struct, eq=False):
         except ValueError:
             self._broken(Broken(200), BROKEN_ANSWER)
             return
+        self.usage = usage
         if usage is not None:
             meter = self.destination.meter
             meter.input_tokens += usage.prompt_tokens

@@ -19,6 +19,7 @@ from gateway.proxy.affinity import key_of, policy_of
 from gateway.proxy.callers import Callers
 from gateway.proxy.deadlines import Deadlines
 from gateway.proxy.guard import Guard
+from gateway.proxy.limiter import Limiter, is_limited
 from gateway.proxy.limits import Limits
 from gateway.proxy.links import EngineLink, addresses_of, link_engine
 from gateway.proxy.plane import Asked, Destination, Ids, Plane
@@ -86,10 +87,19 @@ def build_plane(
         RetryBudget(retry, loop.time()) if old is None or old.retry != retry else old.budget,
         retry,
         observe,
-        Guard(Callers(settings.keys), meters, time.time) if settings.asks_for_keys else None,
+        _guard(settings, meters, None if old is None else old.guard),
     )
     plane.enter(known)
     return plane
+
+
+def _guard(settings: Settings, meters: Meters, before: Guard | None) -> Guard | None:
+    """Who is let in and to how much; None where everybody is, to everything. What is owed stays owed."""
+    callers = Callers(settings.keys) if settings.asks_for_keys else None
+    if callers is None and not is_limited(settings):
+        return None
+    limiter = Limiter(settings, meters, time.time, None if before is None else before.limiter)
+    return Guard(callers, limiter, meters, time.time)
 
 
 def _queues(

@@ -20,9 +20,12 @@ from gateway.proxy.attempt import Attempt
 from gateway.proxy.downstream import Downstream, Inbound
 from gateway.proxy.fanout import FanOut
 from gateway.proxy.heartbeat import BEAT, Heartbeat
+from gateway.proxy.limiter import Limiter, Permit
 from gateway.proxy.outgoing import check_asked
 from gateway.proxy.plane import Plane
 from gateway.proxy.seeking import Seeker
+from gateway.proxy.spending import cost_of
+from gateway.usage import Spent
 from gateway.wire.anthropic import ANTHROPIC
 from gateway.wire.named_stream import farewell
 from gateway.wire.openai import parse_call
@@ -33,7 +36,7 @@ _FAILURES: Final = {503: "unavailable", 504: "timed_out"}
 class Exchange(Seeker):
     """Serves one request. Its carrier calls `begin`, then `client_gone`, `client_paused`, `client_resumed`."""
 
-    __slots__ = ("_body", "_first_at", "_heartbeat", "_last_at", "_opened", "_paused_at", "request_id")
+    __slots__ = ("_body", "_first_at", "_heartbeat", "_last_at", "_opened", "_paused_at", "_permit", "request_id")
 
     def __init__(self, plane: Plane, down: Downstream, inbound: Inbound, body: bytes) -> None:
         super().__init__(plane, down, inbound)
@@ -42,6 +45,7 @@ class Exchange(Seeker):
         self._heartbeat: Heartbeat | None = None
         self._opened = False
         self._paused_at = 0.0
+        self._permit: Permit | None = None
         self._last_at = self.started
         self.request_id = inbound.request_id or self._own_id
 
@@ -72,8 +76,32 @@ class Exchange(Seeker):
             if call.stream and (interval := self._plane.settings.server.heartbeat) is not None:
                 self._heartbeat = Heartbeat(self, interval)
                 self._plane.deadlines.put(self._heartbeat, self.started + interval)
+            if guard is None or self._admit(guard.limiter):
+                self._try()
+        except ApiError as error:
+            self._fail(error)
+
+    def _admit(self, limiter: Limiter) -> bool:
+        """Whether the limits let the request pass at once. Raises ApiError if they do not let it pass."""
+        caller = self._inbound.caller
+        key = "" if caller is None else caller.name
+        self._permit = limiter.admit(self, key, self._asked.route.model, self._call, self.started)
+        return self._permit is not None
+
+    def admitted(self, permit: Permit) -> None:
+        """The limits let the request pass (`limiter.Waiter`)."""
+        if self.over:
+            permit.end(Spent(), self._plane.loop.time())
+            return
+        self._permit = permit
+        try:
             self._try()
         except ApiError as error:
+            self._fail(error)
+
+    def refused(self, error: ApiError) -> None:
+        """The limits do not let the request pass (`limiter.Waiter`)."""
+        if not self.over:
             self._fail(error)
 
     def client_gone(self) -> None:
@@ -234,11 +262,19 @@ class Exchange(Seeker):
             self._stop_seeking()
         if now is None:
             now = plane.loop.time()
+        if self._permit is not None:
+            self._permit.end(self._cost(gone=outcome == "client_gone"), now)
         meter = self._unserved() if self._attempt is None else self._attempt.destination.meter
         meter.ended(outcome, now - self.started)
         if plane.observe is not None:
             plane.observe(self._summary(meter, outcome, status, now))
         self._attempt = None  # it knows its owner: both would wait for the garbage collector, with all their bytes
+
+    def _cost(self, *, gone: bool) -> Spent:
+        attempt = self._attempt
+        if isinstance(attempt, Attempt):
+            return cost_of(attempt, worked=gone)
+        return Spent() if attempt is None else attempt.cost
 
     def _unserved(self) -> Meter:
         """Who counts a request that no engine got. Names that are not configured make no series of their own."""
@@ -272,6 +308,8 @@ class Exchange(Seeker):
             more += replies.fallback_lines(self._detour.stand_ins[-1], self._detour.cause)
         if self._inbound.operation in ANTHROPIC:
             more += replies.REQUEST_ID % self.request_id
+        if self._permit is not None:
+            more += self._permit.lines
         if self._inbound.echo:
             more += self._inbound.echo
         return replies.BLOCK % (content_type, self.request_id, (now - self.started) * 1000.0, more)

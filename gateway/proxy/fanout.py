@@ -22,6 +22,8 @@ from gateway.proxy.attempt import BROKEN_ANSWER, Attempt
 from gateway.proxy.outgoing import Outgoing, outgoing
 from gateway.proxy.owner import Owner
 from gateway.proxy.plane import Asked, Destination, Plane
+from gateway.proxy.spending import cost_of
+from gateway.usage import Spent
 from gateway.wire.embeddings import of_item
 from gateway.wire.merge import MergedStream, merge_answers
 from gateway.wire.openai import Call
@@ -81,6 +83,7 @@ class FanOut:
         "_stream",
         "begun_at",
         "committed",
+        "cost",
         "destination",
         "lease",
         "outgoing",
@@ -121,6 +124,7 @@ class FanOut:
         self.outgoing = sent
         self.begun_at = 0.0
         self.committed = False
+        self.cost = Spent()
         self.over = False
 
     @property
@@ -153,6 +157,8 @@ class FanOut:
         """Gives up every part. A death is that of one endpoint only."""
         self.over = True
         running, self._running = self._running, {}
+        for attempt in running.values():
+            self.cost.add(cost_of(attempt, worked=True))
         died = self.lease.endpoint if isinstance(outcome, Broken) else None
         for attempt in running.values():
             attempt.abandon(outcome if died is None or attempt.lease.endpoint is died else CLIENT_GONE)
@@ -269,6 +275,7 @@ class FanOut:
 
     def _ended(self, part: _Part) -> bool:
         self._running.pop(part.at, None)
+        self.cost.add(cost_of(part.attempt, worked=False))
         self._left -= 1
         self.over = self._left == 0
         return self.over

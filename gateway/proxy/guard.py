@@ -1,4 +1,7 @@
-"""What stands before the engines: whose key lets in, and to what. There is none where everybody may do everything."""
+"""What stands before the engines: whose key lets in, to what, and to how much.
+
+There is no guard where everybody may do everything.
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -7,15 +10,17 @@ from gateway.errors import AuthenticationFailed
 from gateway.metrics import Meters
 from gateway.proxy.callers import Caller, Callers, let_in, not_allowed
 from gateway.proxy.downstream import Inbound
+from gateway.proxy.limiter import Limiter
 
 
 class Guard:
-    """The keys in force. ``clock`` gives Unix seconds."""
+    """The keys and limits in force. ``clock`` gives Unix seconds."""
 
-    __slots__ = ("_callers", "_meters", "clock")
+    __slots__ = ("_callers", "_meters", "clock", "limiter")
 
-    def __init__(self, callers: Callers | None, meters: Meters, clock: Callable[[], float]) -> None:
+    def __init__(self, callers: Callers | None, limiter: Limiter, meters: Meters, clock: Callable[[], float]) -> None:
         self._callers = callers
+        self.limiter = limiter
         self._meters = meters
         self.clock = clock
 

@@ -90,4 +90,4 @@ def error_lines(error: ApiError) -> bytes:
         lines += b"retry-after: %d\r\n" % max(1, round(error.retry_after + 0.4999))
     if error.should_retry is not None:
         lines += b"x-should-retry: true\r\n" if error.should_retry else b"x-should-retry: false\r\n"
-    return lines
+    return lines + error.lines

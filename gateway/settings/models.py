@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from engines.profile import Unknown
+from gateway.settings.keys import LimitSet
 from gateway.settings.section import Section
 from gateway.settings.values import (
     AtLeastOne,
@@ -102,6 +103,7 @@ class Model(Section):
     max_in_flight: PositiveNumber | None = Field(
         default=None, description="requests at once over all replicas; default: unlimited", examples=["512"]
     )
+    limits: LimitSet = LimitSet()
     timeouts: ModelTimeouts = ModelTimeouts()
     fallbacks: tuple[Name, ...] = Field(
         default=(), description="models that stand in, the first that can", examples=["[small-model]"]

@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from engines.profile import EngineKind
 from gateway.settings.engines import Engine
-from gateway.settings.keys import Key
+from gateway.settings.keys import Key, Limits, State
 from gateway.settings.models import Model
 from gateway.settings.problems import ConfigErrors, Problem, did_you_mean
 from gateway.settings.section import Section, without_blanks
@@ -80,6 +80,8 @@ class Settings(BaseSettings):
     keys_file: Name | None = Field(
         default=None, description="a file with more keys, a list like `keys`", examples=["keys.yaml"]
     )
+    limits: Limits = Limits()
+    state: State = State()
     admin: Admin = Admin()
 
     @classmethod

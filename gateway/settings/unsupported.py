@@ -27,9 +27,6 @@ class NotYet:
 
 
 NOT_YET: Final[tuple[NotYet, ...]] = (
-    NotYet("keys.*.limits", "rate limits"),
-    NotYet("limits", "rate limits"),
-    NotYet("state", "state shared through Redis"),
     NotYet("engines.*.launch", "launch settings"),
     NotYet("models.*.shadow", "shadow traffic"),
 )

@@ -83,7 +83,7 @@ def test_variables_of_others_are_left_alone(read: Read) -> None:
         ("TURNOUT_SERVER__CORS_ORIGINS", "https://a", "server.cors_origins: expected JSON (for example"),
         ("TURNOUT_SERVER__CORS_ORIGINS", '["x"]', "server.cors_origins[0]: expected an origin such as"),
         ("TURNOUT_SERVER__WORKERS", "0", "server.workers: expected a whole number of at least 1"),
-        ("TURNOUT_STATE__REDIS", "redis://x", "state: not supported yet: state shared through Redis"),
+        ("TURNOUT_STATE__REDIS", "http://x", "state.redis: expected a URL that begins with redis, rediss,"),
         ("TURNOUT_ENGINES__LLAMA_TRT__KIND", "x", "engines.Llama-TRT.kind: expected one of vllm, trtllm, triton"),
         (
             "TURNOUT_ENGINES__LLAMA_TRT__PARSER",

@@ -20,17 +20,18 @@ def key(name: str, digits: str = A, more: str = "") -> str:
 
 
 def test_a_key_has_everything_that_may_be_said_of_it(read: Read) -> None:
-    more = ", models: [chat, gpt], priority: -1.5, expires: 2030-01-31, tags: [x]"
+    more = ", models: [chat, gpt], limits: {tpm: 200k, burst: 5s}, priority: -1.5, expires: 2030-01-31, tags: [x]"
     (found,) = read(f"{BASE}keys: [{key('team-a', more=more)}]").settings.keys
 
     assert (found.name, found.hash, found.models) == ("team-a", f"sha256:{A}", ("chat", "gpt"))
+    assert (found.limits.tpm, found.limits.burst, found.limits.rpm) == (200_000, 5.0, None)
     assert (found.priority, found.tags, found.disabled) == (-1.5, ("x",), False)
     assert found.expires == datetime(2030, 1, 31, tzinfo=UTC).timestamp()
 
 
 @pytest.mark.parametrize(
     ("text", "asks"),
-    [("", False), ("keys: []", True), (f"keys: [{key('a')}]", True)],
+    [("", False), ("keys: []", True), (f"keys: [{key('a')}]", True), ("limits: {rpm: 1}", False)],
 )
 def test_keys_are_asked_for_where_the_file_speaks_of_them(read: Read, text: str, asks: bool) -> None:
     assert read(BASE + text).settings.asks_for_keys == asks
@@ -52,7 +53,16 @@ def test_keys_are_asked_for_where_the_file_speaks_of_them(read: Read, text: str,
         (f"keys: [{key('a')}, {key('b')}]", "3:116: keys[1].hash: the same key is there already (keep one of the two)"),
         (f"keys: [{key('a', more=', models: [cht]')}]", "3:108: keys[0].models[0]: no model has this name"),
         (f"keys: [{key('a', more=', expires: soon')}]", "3:108: keys[0].expires: expected a date or a time such as"),
-        (f"keys: [{key('a', more=', model: [x]')}]", '3:99: keys[0].model: unknown key (did you mean "models"?)'),
+        (f"keys: [{key('a', more=', limits: {rpm: 0}')}]", "3:113: keys[0].limits.rpm: expected a count above 0"),
+        (f"keys: [{key('a', more=', limit: {rpm: 5}')}]", '3:99: keys[0].limit: unknown key (did you mean "limits"?)'),
+        ("limits: {overall: {rps: 5}}", '3:20: limits.overall.rps: unknown key (did you mean "rpm"?)'),
+        (
+            "state: {redis: http://u:SECRET@h}",
+            "3:16: state.redis: expected a URL that begins with redis, rediss, unix,",
+        ),
+        ("state: {redis: redis+sentinel://h:26379}", "3:16: state.redis: expected the name that the sentinels watch"),
+        ("state: {redis: redis://h:99999}", "3:16: state.redis: expected hosts with ports from 1 to 65535"),
+        ("state: {when_away: shut}", "3:20: state.when_away: expected one of open, closed"),
         ("keys_file: missing.yaml", "missing.yaml: no such file"),
     ],
 )

@@ -245,8 +245,6 @@ def test_an_alias_may_belong_to_one_model_only(wrong: Wrong) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("limits: {rpm: 1}", "1:1: limits: not supported yet"),
-        ("state: {redis: x}", "1:1: state: not supported yet"),
         ("models: {m: {engine: qwen, shadow: {}}}", "1:28: models.m.shadow: not supported yet"),
     ],
 )

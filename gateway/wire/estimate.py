@@ -1,0 +1,46 @@
+"""How many tokens a call will take, guessed before an engine has counted them.
+
+A prompt's tokens are taken to be four bytes of the request each, which is right for English prose with its JSON around
+it, too much for images, too little for some scripts. An answer's are its limit where the client gives one, up to
+`ANSWER_MOST` because clients give generous ones, else `ANSWER`. What was reserved is corrected when the engine has
+answered.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from engines.profile import Operation
+from gateway.wire.openai import Call
+
+BYTES_PER_TOKEN: Final = 4
+ANSWER: Final = 256
+"""Tokens of an answer whose client names no limit."""
+ANSWER_MOST: Final = 4096
+"""Tokens of an answer that are reserved at most."""
+
+_LIMITS: Final[Mapping[Operation, tuple[str, ...]]] = {
+    Operation.CHAT: ("max_completion_tokens", "max_tokens"),
+    Operation.COMPLETIONS: ("max_tokens",),
+    Operation.RESPONSES: ("max_output_tokens",),
+    Operation.MESSAGES: ("max_tokens",),
+}
+"""Operations that generate text, and where the limit of it stands; the first that is there counts."""
+
+
+def prompt_tokens(size: int) -> int:
+    """The tokens of a request body of so many bytes."""
+    return size // BYTES_PER_TOKEN
+
+
+def total_tokens(call: Call) -> int:
+    """The tokens of the prompt and of the answer."""
+    tokens = len(call.body) // BYTES_PER_TOKEN
+    names = _LIMITS.get(call.operation)
+    if names is None:
+        return tokens
+    members = call.members
+    for name in names:
+        raw = members.get(name)
+        if raw is not None and (text := bytes(raw)).isdigit():
+            return tokens + (min(int(text), ANSWER_MOST) if len(text) < 10 else ANSWER_MOST)
+    return tokens + ANSWER

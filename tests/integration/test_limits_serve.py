@@ -1,0 +1,64 @@
+"""What `turnout serve` says about keys and limits, and how several processes hold them without Redis."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.client import Client
+from tests.support.json_type import Json
+from tests.support.keys import bearer, key_entry
+from tests.support.openai_bytes import CHAT, HELLO, completion
+from tests.support.process import Process
+from tests.support.scripted import ScriptedEngine, reply
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[ScriptedEngine]:
+    async with ScriptedEngine() as started:
+        started.answer(reply(completion()))
+        yield started
+
+
+def write(folder: Path, engine: ScriptedEngine, **more: Json) -> None:
+    settings = {
+        "server": {"port": 0},
+        "engines": {"e": {"kind": "vllm", "urls": [engine.url]}},
+        "models": {"m": {"engine": "e", "model": "org/m"}},
+        **more,
+    }
+    (folder / "turnout.yaml").write_text(json.dumps(settings))
+
+
+async def test_several_processes_divide_the_limits_and_say_so(tmp_path: Path, engine: ScriptedEngine) -> None:
+    write(tmp_path, engine, keys=[key_entry("team-a", limits={"rpm": 8})])
+    process = Process(tmp_path, "serve", "--workers", "2")
+    try:
+        port = await process.listening()
+        statuses = []
+        for _ in range(24):
+            async with await Client.open(port) as client:
+                await client.post(CHAT, HELLO, bearer())
+                statuses.append((await client.answer()).status)
+    finally:
+        process.interrupt()
+        assert await process.ended() == 0
+
+    assert 4 <= statuses.count(200) <= 8
+    assert statuses.count(200) + statuses.count(429) == 24
+    (said,) = [line for line in process.logs if "share of every limit" in line["event"]]
+    assert (said["level"], said["processes"]) == ("warning", 2)
+    assert not [line for line in process.logs if "no key is asked for" in line["event"]]
+
+
+async def test_where_nobody_needs_a_key_the_log_says_so(tmp_path: Path, engine: ScriptedEngine) -> None:
+    write(tmp_path, engine)
+    process = Process(tmp_path, "serve")
+    try:
+        await process.listening()
+    finally:
+        process.interrupt()
+        await process.ended()
+
+    assert len([line for line in process.logs if "no key is asked for" in line["event"]]) == 1
