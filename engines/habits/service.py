@@ -219,8 +219,10 @@ SERVICE: tuple[Habit, ...] = (
     same(
         "Keys guard some paths only (vLLM), another header (Triton), or do not exist (trtllm-serve)",
         EVERY,
-        "only known paths are forwarded, with the engine's key and never with the client's",
+        "only known paths are forwarded, with the engine's key (in the header that `api_key_header` names) and never "
+        "with the client's",
         _HEADERS + "an_engine_gets_its_own_key_and_never_the_clients",
+        _HEADERS + "a_restricted_triton_is_served_with_its_key",
     ),
     same(
         "vLLM's Rust frontend has other paths, types and limits",

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from engines.probes import Answer, parse_models
 from gateway.background.fetch import Fetch
 from gateway.background.listing import tasks_of
-from gateway.background.prober import engine_key
 from gateway.proxy.links import EngineLink
 from gateway.proxy.plane import Plane
 from gateway.settings.models import Model, Target, Task
@@ -75,16 +74,16 @@ class Discovery:
         _log.info("models discovered", models=", ".join(models))
 
     async def _ask(self, name: str, link: EngineLink) -> None:
-        key = engine_key(self._plane(), name)
+        credentials = self._plane().settings.engines[name].credentials
         found: dict[str, Task] = {}
         heard = False
         for endpoint in link.engine.endpoints:
-            listing = await self._fetch.get(endpoint, link.profile.models_path, key)
+            listing = await self._fetch.get(endpoint, link.profile.models_path, credentials)
             if isinstance(listing, Answer) and listing.status == 200:
                 heard = True
                 names = [model.id for model in parse_models(listing.body)]
                 known = self._listed.get(name, {})
-                found |= await tasks_of(self._fetch, link.profile.kind, endpoint, names, key, known)
+                found |= await tasks_of(self._fetch, link.profile.kind, endpoint, names, credentials, known)
         if heard:
             self._listed[name] = found
 

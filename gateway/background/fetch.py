@@ -1,8 +1,10 @@
 """Small questions to engines that are not part of anybody's request: health, version, models."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 import httpx2
 
@@ -25,6 +27,13 @@ class NoAnswer:
     refused: bool = False
 
 
+Credentials: TypeAlias = Mapping[str, str]
+"""The header that lets the gateway in at an engine: its name and value."""
+
+NOBODY: Final[Credentials] = MappingProxyType({})
+"""For engines that ask for no key."""
+
+
 class Fetch:
     """Asks engines over connections of its own, a new one each time: what answers must also accept."""
 
@@ -37,18 +46,18 @@ class Fetch:
         """Gives up all connections."""
         await self._client.aclose()
 
-    async def get(self, endpoint: Endpoint, path: str, key: str = "") -> Answer | NoAnswer:
-        """The answer to a GET of ``path`` below the endpoint's base URL; ``key`` is sent as a bearer token."""
-        return await self._ask("GET", endpoint, path, key, None)
+    async def get(self, endpoint: Endpoint, path: str, credentials: Credentials = NOBODY) -> Answer | NoAnswer:
+        """The answer to a GET of ``path`` below the endpoint's base URL."""
+        return await self._ask("GET", endpoint, path, credentials, None)
 
-    async def post(self, endpoint: Endpoint, path: str, key: str, body: bytes) -> Answer | NoAnswer:
+    async def post(self, endpoint: Endpoint, path: str, credentials: Credentials, body: bytes) -> Answer | NoAnswer:
         """The answer to a POST of a JSON body."""
-        return await self._ask("POST", endpoint, path, key, body)
+        return await self._ask("POST", endpoint, path, credentials, body)
 
-    async def _ask(self, method: str, endpoint: Endpoint, path: str, key: str, body: bytes | None) -> Answer | NoAnswer:
-        headers = {"host": endpoint.authority, "accept": "*/*"}
-        if key:
-            headers["authorization"] = f"Bearer {key}"
+    async def _ask(
+        self, method: str, endpoint: Endpoint, path: str, credentials: Credentials, body: bytes | None
+    ) -> Answer | NoAnswer:
+        headers = {"host": endpoint.authority, "accept": "*/*", **credentials}
         if body is not None:
             headers["content-type"] = "application/json"
         try:

@@ -54,11 +54,10 @@ async def _endpoints(url: str) -> list[Endpoint]:
 
 
 async def _look_once(fetch: Fetch, engine: Engine, place: Place, endpoint: Endpoint) -> Look:
-    key = engine.api_key.get_secret_value() if engine.api_key is not None else ""
     kind = profile(engine.kind)
     async with asyncio.TaskGroup() as group:
-        asked = group.create_task(recognise(fetch, endpoint, key))
-        checked = group.create_task(fetch.get(endpoint, engine.health.path or kind.health.path, key))
+        asked = group.create_task(recognise(fetch, endpoint, engine.credentials))
+        checked = group.create_task(fetch.get(endpoint, engine.health.path or kind.health.path, engine.credentials))
     found, health = asked.result(), checked.result()
     if isinstance(found, NoAnswer):
         return Look(*place, fault=found.reason)

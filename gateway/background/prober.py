@@ -9,7 +9,7 @@ import structlog
 from engines.probes import Answer, parse_build, parse_models
 from engines.profile import Health
 from engines.prometheus import read_load
-from gateway.background.fetch import Fetch, NoAnswer
+from gateway.background.fetch import Credentials, Fetch, NoAnswer
 from gateway.balance import evidence
 from gateway.balance.endpoint import Endpoint, EndpointState
 from gateway.balance.load import LoadReport
@@ -68,13 +68,13 @@ class Prober:
     async def visit(self, plane: Plane, name: str, link: EngineLink, endpoint: Endpoint) -> None:
         """Checks an endpoint, and asks one that is well for whatever else is wanted."""
         try:
-            key = engine_key(plane, name)
+            credentials = plane.settings.engines[name].credentials
             if not await self.check(plane, name, link, endpoint):
                 return
             if link.wants_load and len(link.engine.endpoints) > 1:
-                await self.read_load(link, endpoint, key)
+                await self.read_load(link, endpoint, credentials)
             if self._wants_look(plane, link, endpoint):
-                await self._look(plane, name, link, endpoint, key)
+                await self._look(plane, name, link, endpoint, credentials)
         finally:
             self._asking.discard(endpoint)
 
@@ -82,7 +82,7 @@ class Prober:
         """One health check of one endpoint. True if it passed."""
         own_path = plane.settings.engines[name].health.path
         path = own_path or link.profile.health.path
-        answer = await self._fetch.get(endpoint, path, engine_key(plane, name))
+        answer = await self._fetch.get(endpoint, path, plane.settings.engines[name].credentials)
         now = plane.loop.time()
         if isinstance(answer, NoAnswer):
             evidence.check_failed(link.engine, endpoint, answer.reason, now, refused=answer.refused)
@@ -103,9 +103,9 @@ class Prober:
         evidence.check_failed(link.engine, endpoint, reason, now)
         return False
 
-    async def read_load(self, link: EngineLink, endpoint: Endpoint, key: str) -> None:
+    async def read_load(self, link: EngineLink, endpoint: Endpoint, credentials: Credentials) -> None:
         """Asks the engine for its metrics. Where they cannot be had, our own requests are all that is known."""
-        answer = await self._fetch.get(endpoint, link.profile.metrics_path, key)
+        answer = await self._fetch.get(endpoint, link.profile.metrics_path, credentials)
         if not isinstance(answer, Answer) or answer.status != 200:
             return
         load = read_load(link.profile.kind, answer.body)
@@ -125,15 +125,17 @@ class Prober:
         self._looked_at[endpoint] = now
         return True
 
-    async def _look(self, plane: Plane, name: str, link: EngineLink, endpoint: Endpoint, key: str) -> None:
+    async def _look(
+        self, plane: Plane, name: str, link: EngineLink, endpoint: Endpoint, credentials: Credentials
+    ) -> None:
         """Reads the version, which chooses among the variants of the profile, and the models, for people."""
         if link.profile.version_path is not None:
-            version = await self._fetch.get(endpoint, link.profile.version_path, key)
+            version = await self._fetch.get(endpoint, link.profile.version_path, credentials)
             if isinstance(version, Answer) and version.status == 200:
                 build = parse_build(version.body)
                 link.engine.version = build.version or link.engine.version
                 link.learn(build)
-        listing = await self._fetch.get(endpoint, link.profile.models_path, key)
+        listing = await self._fetch.get(endpoint, link.profile.models_path, credentials)
         if not isinstance(listing, Answer):
             return
         if listing.status == 200:
@@ -156,9 +158,3 @@ class Prober:
                     self._missing.add(at)
                     known = ", ".join(sorted(listed)[:10])
                     _log.warning("the engine does not list the model", engine=name, model=target.model, listed=known)
-
-
-def engine_key(plane: Plane, engine: str) -> str:
-    """The key that an engine asks for, "" if none is configured."""
-    key = plane.settings.engines[engine].api_key
-    return key.get_secret_value() if key is not None else ""

@@ -93,8 +93,8 @@ class EngineLink:
         return EndpointLink(endpoint, pool, self._heads(endpoint))
 
     def _heads(self, endpoint: Endpoint) -> Mapping[Operation, bytes]:
-        key = self.settings.api_key.get_secret_value() if self.settings.api_key is not None else ""
-        return {operation: _head(endpoint, path, key) for operation, path in self.profile.paths.items()}
+        paths = profile(self.settings.kind).paths  # a variant may lack some, until another build serves at the address
+        return {operation: _head(endpoint, path, self.settings.credentials) for operation, path in paths.items()}
 
 
 def link_engine(
@@ -133,9 +133,9 @@ def endpoints_of(settings: EngineSettings, addresses: Mapping[str, tuple[str, ..
             yield Endpoint(url, max_in_flight=limit)
 
 
-def _head(endpoint: Endpoint, path: bytes, key: str) -> bytes:
+def _head(endpoint: Endpoint, path: bytes, credentials: Mapping[str, str]) -> bytes:
     """A request's head, without the id, the forwarded lines, and the length. ``%`` is doubled for the later filling."""
-    authorization = f"authorization: Bearer {key}\r\n" if key else ""
+    authorization = "".join(f"{name}: {value}\r\n" for name, value in credentials.items())
     head = (
         f"POST {endpoint.base_path}{path.decode()} HTTP/1.1\r\n"
         f"host: {endpoint.authority}\r\n"

@@ -1,11 +1,14 @@
 """The engines section: where models run."""
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from engines.profile import EngineKind
 from gateway.settings.section import Section
 from gateway.settings.values import (
     EngineUrls,
+    KeyHeader,
     ParserName,
     PathText,
     PositiveDuration,
@@ -44,6 +47,12 @@ class Engine(Section):
     api_key: Secret | None = Field(
         default=None, description="sent to the engine as a bearer token", examples=["${ENGINE_KEY}"]
     )
+    api_key_header: KeyHeader | None = Field(
+        default=None,
+        description="header that carries the key as it is, for engines that take no bearer token (Triton's "
+        "--openai-restricted-api)",
+        examples=["triton-key"],
+    )
     max_in_flight: PositiveNumber | None = Field(
         default=None, description="requests at once per replica; default: unlimited", examples=["256"]
     )
@@ -72,3 +81,11 @@ class Engine(Section):
     )
     timeouts: Timeouts = Timeouts()
     health: Health = Health()
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """The header that lets the gateway in; nothing without a key."""
+        key = self.api_key.get_secret_value() if self.api_key is not None else ""
+        if not key:
+            return {}
+        return {"authorization": f"Bearer {key}"} if self.api_key_header is None else {self.api_key_header: key}

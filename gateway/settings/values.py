@@ -23,6 +23,11 @@ from gateway.wire.toolcalls.formats import REASONINGS
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 MANY_ADDRESSES: Final = "dns+"
+_TAKEN: Final = frozenset(
+    {"host", "content-type", "content-length", "accept-encoding", "transfer-encoding", "connection", "x-request-id"}
+)
+"""Headers that the gateway itself sends to engines."""
+
 _URL_EXAMPLE: Final = "such as http://127.0.0.1:8000"
 
 
@@ -77,6 +82,13 @@ def _header_name(value: object) -> str:
     if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", text):
         raise RefusedValueError("expected the name of a header, such as x-session-id")
     return text.lower()
+
+
+def _key_header(value: object) -> str:
+    name = _header_name(value)
+    if name in _TAKEN:
+        raise RefusedValueError("the gateway itself sends this header to engines")
+    return name
 
 
 def _as_float(text: str) -> float | None:
@@ -228,6 +240,7 @@ TcpPort = Annotated[int, _whole_from(0, 65535), written.whole(0, 65535)]
 PositiveFloat = Annotated[float, BeforeValidator(_number_above_zero), written.POSITIVE_NUMBER]
 AtLeastOne = Annotated[float, BeforeValidator(_factor), written.AT_LEAST_ONE]
 Share = Annotated[float, BeforeValidator(_share), written.SHARE]
+KeyHeader = Annotated[str, BeforeValidator(_key_header), written.HEADER]
 HeaderName = Annotated[str, BeforeValidator(_header_name), written.HEADER]
 Duration = Annotated[float, BeforeValidator(_duration), written.DURATION]
 PositiveDuration = Annotated[float, BeforeValidator(_duration_above_zero), written.POSITIVE_DURATION]

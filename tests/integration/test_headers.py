@@ -1,15 +1,21 @@
 """Which headers cross, in both directions, and what every answer carries."""
 
 import re
+from functools import partial
 
 import pytest
 
+from engines.profile import EngineKind
+from engines.simulator import build_app, start
+from gateway.balance.endpoint import EndpointState
+from gateway.proxy.links import EngineLink
 from tests.integration.conftest import Gateway, one_engine
 from tests.support.client import Client
 from tests.support.json_type import Json
 from tests.support.openai_bytes import CHAT, DONE, HELLO, STREAM, completion, deltas, vllm_error
 from tests.support.scripted import ScriptedEngine, Talk, in_turn, reply, stream
 from tests.support.serving import Serving
+from tests.support.waiting import until
 
 SECRETS = [
     ("authorization", "Bearer sk-client-secret"),
@@ -61,6 +67,40 @@ async def test_an_engine_gets_its_own_key_and_never_the_clients(gateway: Gateway
     assert answer.status == 200
     assert engine.requests[0].header("authorization") == b"Bearer sk-engine%d"
     assert "sk-engine" not in str(answer.headers)
+
+
+async def test_a_key_may_have_a_header_of_its_own(gateway: Gateway, engine: ScriptedEngine) -> None:
+    """Triton restricts its APIs by a header that its operator names; a bearer token says nothing to it."""
+    serving = await gateway(one_engine(engine, "triton", api_key="sk-engine%d", api_key_header="Triton-Key"))
+    engine.answer(reply(completion()))
+    async with await serving.connect() as client:
+        await client.post(CHAT, HELLO, [*SECRETS, ("triton-key", "client-secret")])
+        assert (await client.answer()).status == 200
+
+    assert engine.requests[0].header("triton-key") == b"sk-engine%d"
+    assert engine.requests[0].header("authorization") is None
+
+
+def is_up(link: EngineLink) -> bool:
+    return link.engine.endpoints[0].state is EndpointState.UP
+
+
+async def test_a_restricted_triton_is_served_with_its_key(gateway: Gateway) -> None:
+    """Requests and checks alike; with another key it is told that it refuses."""
+    keys = ["inference:triton-key:k", "model-repository:triton-key:k", "health:triton-key:k"]
+    triton = await start(build_app(EngineKind.TRITON, ["tiny"], api_keys=keys))
+    engine: dict[str, Json] = {"kind": "triton", "urls": [triton.url], "api_key_header": "triton-key"}
+    for key, status in (("k", 200), ("other", 502)):
+        settings = {"engines": {"e": engine | {"api_key": key}}, "models": {"tiny": {"engine": "e"}}}
+        serving = await gateway(settings, whole=True)
+        link = serving.plane.engines["e"]
+        async with await serving.connect() as client:
+            await client.post(CHAT, HELLO | {"model": "tiny"})
+            assert (await client.answer()).status == status
+        if status == 200:
+            await until(partial(is_up, link), what="a check that passes")
+            assert link.refusing == set()
+    await triton.stop()
 
 
 async def test_an_empty_engine_key_is_no_key(gateway: Gateway, engine: ScriptedEngine) -> None:

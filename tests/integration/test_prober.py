@@ -250,7 +250,7 @@ async def test_the_load_of_others_is_read_from_an_engine_s_metrics(
     watched = watch(engine.url, other.url, kind=kind)
     link = watched.plane.engines["e"]
     endpoint = link.engine.endpoints[0]
-    await watched.prober.read_load(link, endpoint, "")
+    await watched.prober.read_load(link, endpoint, {})
 
     assert asked == [path]
     assert endpoint.extra == (9 if text else 0)
@@ -262,7 +262,7 @@ async def test_own_requests_are_no_load_of_others(watch: Watch, engine: Scripted
     watched = watch(engine.url, other.url)
     link = watched.plane.engines["e"]
     link.engine.endpoints[0].in_flight = 5
-    await watched.prober.read_load(link, link.engine.endpoints[0], "")
+    await watched.prober.read_load(link, link.engine.endpoints[0], {})
 
     assert link.engine.endpoints[0].extra == 4
 
@@ -274,7 +274,7 @@ async def test_metrics_that_cannot_be_read_change_nothing(
     engine.on("/metrics", script)
     watched = watch(engine.url, other.url)
     link = watched.plane.engines["e"]
-    await watched.prober.read_load(link, link.engine.endpoints[0], "")
+    await watched.prober.read_load(link, link.engine.endpoints[0], {})
 
     assert link.engine.endpoints[0].report is None
 

@@ -115,13 +115,14 @@ CASES = {
     ),
     "keys without effect": (
         (
-            "engines: {v: {kind: vllm, urls: [http://v], guided_decoding: true}}\n"
+            "engines: {v: {kind: vllm, urls: [http://v], guided_decoding: true, api_key_header: k}}\n"
             "models:\n"
             "  m: {engine: v, fallback_on: [overload], token_inputs: pass, affinity: {factor: 2}}\n"
             "admission: {queue: 5}"
         ),
         [
             "1:45: warning: engines.v.guided_decoding: has no effect: it is for trtllm, and v is vllm (leave it out)",
+            "1:68: warning: engines.v.api_key_header: has no effect: there is no api_key (leave it out)",
             "3:18: warning: models.m.fallback_on: has no effect: there are no fallbacks (leave it out)",
             "3:43: warning: models.m.token_inputs: has no effect: it is for embedding models (leave it out)",
             (

@@ -116,6 +116,10 @@ def test_a_wrong_key_or_value_is_pointed_at(line: str, problem: str, wrong: Wron
             "2:53: engines.q.embeddings: trtllm-serve has no embeddings (leave it out, and use a vllm engine for them)",
         ),
         (
+            "{kind: triton, urls: [http://h:1], api_key: k, api_key_header: Host}",
+            "2:69: engines.q.api_key_header: the gateway itself sends this header to engines",
+        ),
+        (
             "{kind: triton, urls: [http://h:1], max_batch: 5}",
             "2:52: engines.q.max_batch: is for vllm engines; triton takes one input at a time anyway (leave it out)",
         ),
