@@ -1,10 +1,15 @@
 """The engines section: where models run."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, WrapValidator
 
+from engines.launch.triton import TritonLaunch
+from engines.launch.trtllm import TrtllmLaunch
+from engines.launch.vllm import VllmLaunch
 from engines.profile import EngineKind
+from gateway.settings.launching import launch_of
 from gateway.settings.section import Section
 from gateway.settings.values import (
     EngineUrls,
@@ -81,6 +86,12 @@ class Engine(Section):
     )
     timeouts: Timeouts = Timeouts()
     health: Health = Health()
+    launch: Annotated[VllmLaunch | TrtllmLaunch | TritonLaunch | None, WrapValidator(launch_of)] = Field(
+        default=None,
+        description="how the engine is started: `turnout engines command NAME`, compose, kubernetes, run; the keys are "
+        "those of its kind (docs/launch.md)",
+        examples=["{model: Qwen/Qwen3-8B, max_model_len: 8K, tool_parser: hermes}"],
+    )
 
     @property
     def credentials(self) -> Mapping[str, str]:

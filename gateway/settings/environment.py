@@ -85,28 +85,29 @@ def origin_of(path: Path, origins: Mapping[Path, str], in_file: Container[Path])
     return None
 
 
-def _resolve(parts: list[str], tree: object) -> Path | Problem:
+def _resolve(parts: list[str], root: object) -> Path | Problem:
     path: Path = ()
+    tree = root
     for part in parts:
-        if holds_names(path):
+        if holds_names(path, root):
             name = _existing(part, tree)
         else:
-            section = section_at(path)
+            section = section_at(path, root)
             name = part.lower()
             if name in names_not_yet(path):
                 return (*path, *(rest.lower() for rest in parts[len(path) :]))
             if section is None or name not in section.model_fields:
-                return _unknown(path, name)
+                return _unknown(path, name, root)
         path = (*path, name)
         tree = tree.get(name) if isinstance(tree, Mapping) else None
     return path
 
 
-def _unknown(above: Path, name: str) -> Problem:
+def _unknown(above: Path, name: str, root: object) -> Problem:
     path = (*above, name)
-    if section_at(above) is None:
+    if section_at(above, root) is None:
         return Problem("a single value has nothing below it", dotted(above), "shorten the variable's name")
-    message, suggestion = unknown_key(path)
+    message, suggestion = unknown_key(path, root)
     return Problem(message, dotted(path), suggestion)
 
 

@@ -21,14 +21,14 @@ _WRONG_TYPE: Final = {
 _CHOICES: Final = frozenset({"enum", "literal_error"})
 
 
-def explain(error: ErrorDetails) -> Finding:
-    """One finding for one of pydantic's errors; the rejected value is not part of it."""
+def explain(error: ErrorDetails, tree: object = None) -> Finding:
+    """One finding for one of pydantic's errors about `tree`; the rejected value is not part of it."""
     path: Path = error["loc"]
     kind = error["type"]
     context = error.get("ctx", {})
-    example = _as_example(path)
+    example = _as_example(path, tree)
     if kind == "extra_forbidden":
-        return _unknown_key(path)
+        return _unknown_key(path, tree)
     if kind == "missing":
         return Finding(path, "is required", example)
     if kind in _CHOICES:
@@ -44,10 +44,10 @@ def explain(error: ErrorDetails) -> Finding:
     return Finding(path, str(reason) if isinstance(reason, ValueError) else error["msg"], example)
 
 
-def unknown_key(path: Path) -> tuple[str, str | None]:
+def unknown_key(path: Path, tree: object = None) -> tuple[str, str | None]:
     """The message and the suggestion for a key that does not exist at `path`."""
     name = str(path[-1])
-    section = section_at(path[:-1])
+    section = section_at(path[:-1], tree)
     known = (*(section.model_fields if section else ()), *names_not_yet(path[:-1]))
     suggestion = did_you_mean(name, known)
     if suggestion is None and (elsewhere := [key for key in all_keys() if key[-1] == name]):
@@ -57,8 +57,8 @@ def unknown_key(path: Path) -> tuple[str, str | None]:
     return "unknown key", suggestion
 
 
-def _unknown_key(path: Path) -> Finding:
-    message, suggestion = unknown_key(path)
+def _unknown_key(path: Path, tree: object) -> Finding:
+    message, suggestion = unknown_key(path, tree)
     return Finding(path, message, suggestion, at_key=True)
 
 
@@ -68,8 +68,8 @@ def _not_a_choice(path: Path, expected: str, given: object) -> Finding:
     return Finding(path, f"expected one of {', '.join(choices)}", close, value_as=NOT)
 
 
-def _as_example(path: Path) -> str | None:
+def _as_example(path: Path, tree: object) -> str | None:
     while path and isinstance(path[-1], int):
         path = path[:-1]
-    example = example_of(path)
+    example = example_of(path, tree)
     return f"for example {example}" if example else None

@@ -8,6 +8,9 @@ from typing import Annotated, Final, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from engines.launch.kinds import LAUNCHES
+from gateway.settings.engines import Engine
+from gateway.settings.launching import sections
 from gateway.settings.schema import written_of
 from gateway.settings.tree import Settings
 from gateway.settings.written import SWITCH, Schema, Written, any_of, one_of
@@ -54,6 +57,20 @@ def _section(section: type[BaseModel]) -> Schema:
         "additionalProperties": False,
         "properties": {name: _field(field) for name, field in section.model_fields.items()},
         **({"required": required} if required else {}),
+        **(_by_kind() if section is Engine else {}),
+    }
+
+
+def _by_kind() -> Schema:
+    """An engine's launch settings are those of its kind."""
+    return {
+        "allOf": [
+            {
+                "if": {"properties": {"kind": {"const": kind.value}}, "required": ["kind"]},
+                "then": {"properties": {"launch": _or_nothing(_section(launch))}},
+            }
+            for kind, launch in LAUNCHES.items()
+        ]
     }
 
 
@@ -112,6 +129,10 @@ def _known(annotation: object) -> Schema | None:
             return SWITCH
         case None:
             return None
+        case _ if sections(annotation) == list(LAUNCHES.values()):
+            return {"anyOf": [{"type": "object"}]}  # which one it is depends on the kind: see _by_kind
+        case _ if len(sections(annotation)) > 1:
+            return any_of(*map(_section, sections(annotation)))
         case _ if type(None) in arguments:
             return _schema(next(one for one in arguments if one is not type(None)))
         case _:

@@ -151,7 +151,8 @@ def _validate(tree: dict[str, object], lost: set[Path]) -> tuple[Settings | None
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
-        found += _news(map(explain, error.errors(include_url=False)), silent, lost)
+        explained = (explain(one, tree) for one in error.errors(include_url=False))
+        found += _news(explained, silent, lost)
     silent |= {finding.path for finding in found}
     found += _news(crosscheck(tree), silent, lost)
     return settings, found

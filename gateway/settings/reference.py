@@ -49,7 +49,8 @@ def _field(name: str, field: FieldInfo, above: tuple[str, ...], *, live: bool) -
     """The lines of one key, prose first; `live`: what is around it is in force."""
     path = (*above, name)
     inner = _inside(field.annotation)
-    live = live and (field.is_required() or path in _IN_FORCE or (inner is not None and _is_plain(field)))
+    plain = inner is not None and _is_plain(field) and field.default is not None
+    live = live and (field.is_required() or path in _IN_FORCE or plain)
     mark = "" if live else "#"
     yield from _prose(field)
     if inner is None:

@@ -6,25 +6,29 @@ from typing import Annotated, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from gateway.settings.launching import chosen
 from gateway.settings.problems import Path
 from gateway.settings.tree import Settings
 from gateway.settings.written import Written
 
 
-def section_at(path: Path) -> type[BaseModel] | None:
-    """The section that stands at `path`; None where there is a single value, a list, names of one's own, or nothing."""
-    found = _annotation_at(path)
+def section_at(path: Path, tree: object = None) -> type[BaseModel] | None:
+    """The section that stands at `path`; None where there is a single value, a list, names of one's own, or nothing.
+
+    Which launch settings an engine has depends on its kind, which `tree` (the plain values of the file) tells.
+    """
+    found = _annotation_at(path, tree)
     return found if isinstance(found, type) and issubclass(found, BaseModel) else None
 
 
-def holds_names(path: Path) -> bool:
+def holds_names(path: Path, tree: object = None) -> bool:
     """Whether `path` is a mapping whose keys are names that the user chooses (`engines`, `models`)."""
-    return get_origin(_annotation_at(path)) is dict
+    return get_origin(_annotation_at(path, tree)) is dict
 
 
-def field_at(path: Path) -> FieldInfo | None:
+def field_at(path: Path, tree: object = None) -> FieldInfo | None:
     """The field at `path`, for its description, default and examples."""
-    section = section_at(path[:-1]) if path else None
+    section = section_at(path[:-1], tree) if path else None
     return section.model_fields.get(str(path[-1])) if section else None
 
 
@@ -38,9 +42,9 @@ def written_of(field: FieldInfo) -> Written | None:
     return next((one for one in metadata if isinstance(one, Written)), None)
 
 
-def example_of(path: Path) -> str | None:
+def example_of(path: Path, tree: object = None) -> str | None:
     """How the value at `path` can look: the field's own example, or its default."""
-    field = field_at(path)
+    field = field_at(path, tree)
     if field is None:
         return None
     if field.examples:
@@ -60,14 +64,15 @@ def all_keys(section: type[BaseModel] = Settings, above: tuple[str, ...] = ()) -
             yield from all_keys(inner, path)
 
 
-def _annotation_at(path: Path) -> object:
+def _annotation_at(path: Path, tree: object) -> object:
     found: object = Settings
-    for part in path:
+    for depth, part in enumerate(path, 1):
         if isinstance(found, type) and issubclass(found, BaseModel):
             field = found.model_fields.get(str(part))
             found = field.annotation if field else None
         else:
             found, _ = _element(found, ())
+        found = chosen(found, path[:depth], tree)
     return found
 
 

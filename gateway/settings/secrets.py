@@ -10,7 +10,7 @@ _REFERENCE: Final = re.compile(r"\$\$\{|\$\{(?:([^}]*)\})?")
 _INSIDE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _SECRET_KEYS: Final = ("api_key", "apikey", "token")
 _SECRET_NAME: Final = re.compile(r"(?:key|token|secret|password|passwd|credentials?|authorization|bearer|hash)$")
-_NOT_SECRET: Final = frozenset({"first_token"})
+_NOT_SECRET: Final = frozenset({"first_token", "api_key_file"})
 _KEY_IN_LINE: Final = re.compile(r"""([\w-]+)["']?\s*:""")
 _URL_CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 

@@ -259,18 +259,6 @@ def test_what_this_version_does_not_do_is_refused(text: str, problem: str, wrong
 
 
 @pytest.mark.parametrize(
-    ("engine", "problem"),
-    [
-        ("launch: {}", "1:52: engines.q.launch: not supported yet"),
-    ],
-)
-def test_what_this_version_does_not_do_with_an_engine_is_refused(engine: str, problem: str, wrong: Wrong) -> None:
-    found = wrong(f"engines: {{q: {{kind: triton, urls: [http://h:9000], {engine}}}}}")
-    assert len(found) == 1
-    assert found[0].startswith(f"turnout.yaml:{problem}")
-
-
-@pytest.mark.parametrize(
     ("line", "problem"),
     [
         ("engine: q, tools: {format: hermez}", "tools.format: expected auto, or a name that an engine has for it"),
