@@ -248,6 +248,28 @@ FORMATS: Final[tuple[Format, ...]] = (
         (_pairs("<tool_call>", "</tool_call>", ("<tool_calls>", "</tool_calls>"), "<tool_sep>"),),
     ),
     Format(
+        "k2_horizon",
+        "K2 Horizon",
+        (
+            Grammar(
+                Kernel.XML,
+                opens=("<ifm|tool_calls>",),
+                closes=("</ifm|tool_calls>",),
+                item_opens=("<ifm|tool_call>",),
+                item_closes=("</ifm|tool_call>",),
+                head=Head(ends=("\n",), stops=("<ifm|arg_key>", "</ifm|tool_call>")),
+                param=Head(opens=("<ifm|arg_key>",), ends=("</ifm|arg_key>",)),
+                param_closes=("</ifm|arg_value>",),
+                value_opens=("<ifm|arg_value>",),
+                type_element=Head(opens=("<ifm|arg_type>",), ends=("</ifm|arg_type>",)),
+                typed_as_string="string",
+            ),
+        ),
+        "ifm",
+        implicit=Implicit.AT_ONCE,
+        turn_ends=("<|ifm|im_end|>", "<|ifm|end_of_text|>"),
+    ),
+    Format(
         "minimax_m2",
         "MiniMax M2, M2.1, M2.5, M2.7; dots",
         (_invoke(("minimax:tool_call", "dots_function_call")),),
@@ -419,6 +441,14 @@ REASONINGS: Final[tuple[Reasoning, ...]] = (
     ),
     Reasoning("cohere", (("<|START_THINKING|>", "<|END_THINKING|>"),), leads=_LEADS, anywhere=True),
     Reasoning("kimi_k3", (("<|open|>think<|sep|>", "<|close|>think<|sep|>"),), leads=_LEADS, anywhere=True),
+    Reasoning(
+        "ifm",
+        (
+            ("<ifm|think>", "</ifm|think>"),
+            ("<ifm|think_fast>", "</ifm|think_fast>"),
+            ("<ifm|think_faster>", "</ifm|think_faster>"),
+        ),
+    ),
     Reasoning("minimax_m3", (("<mm:think>", "</mm:think>"), _THINK)),
     Reasoning("apertus", (("<|inner_prefix|>", "<|inner_suffix|>"),), leads=_LEADS, anywhere=True),
     Reasoning(

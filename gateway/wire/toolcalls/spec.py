@@ -88,7 +88,8 @@ class Grammar:
         param_closes: what ends an argument's value.
         value_opens: what stands between an argument's tag and its value.
         type_attribute: the attribute of an argument's tag that types its value.
-        typed_as_string: the value of that attribute which means raw text.
+        type_element: what stands around a value's type, between the argument's tag and the value.
+        typed_as_string: the type which means raw text.
         trim: which newlines around a value are markup.
         json_opens, json_closes: markup around arguments that are one JSON object inside an XML item.
         name_keys, arguments_keys, id_keys: members of a JSON call.
@@ -113,6 +114,7 @@ class Grammar:
     param_closes: tuple[str, ...] = ()
     value_opens: tuple[str, ...] = ()
     type_attribute: str = ""
+    type_element: Head = Head()
     typed_as_string: str = ""
     trim: Trim = Trim.FRAMED
     json_opens: tuple[str, ...] = ()

@@ -170,6 +170,7 @@ class Item:
         name = found.get(grammar.param.attribute, "") if grammar.param.attribute else raw
         if not name:
             raise MismatchError
+        typed = found.get(grammar.type_attribute) if grammar.type_attribute else (yield from self._type())
         if grammar.value_opens:
             yield from reader.cursor.spaces()
             if not (yield from reader.cursor.lit(marks(*grammar.value_opens))):
@@ -181,8 +182,17 @@ class Item:
             self._begun = True
         reader.arguments((", " if self._given else "{") + quoted(name) + ": ")
         self._given.add(name)
-        kinds = self._kinds(name, found.get(grammar.type_attribute) if grammar.type_attribute else None)
-        yield from self._value(kinds)
+        yield from self._value(self._kinds(name, typed))
+
+    def _type(self) -> Pull[str | None]:
+        """The type that an element gives to the value after it; None if there is none."""
+        element, cursor = self._grammar.type_element, self._reader.cursor
+        if not element.opens:
+            return None
+        yield from cursor.spaces()
+        if not (yield from cursor.lit(marks(*element.opens))):
+            return None
+        return (yield from head(self._reader, element, _KEY_SO_FAR))
 
     def _kinds(self, name: str, typed: str | None) -> Kinds:
         grammar, offer = self._grammar, self._reader.offer

@@ -129,6 +129,17 @@ def hunyuan3(calls: Calls) -> str:
     return f"<tool_calls>{''.join(one(*call) for call in calls)}</tool_calls>"
 
 
+def k2_horizon(calls: Calls) -> str:
+    def one(name: str, arguments: Mapping[str, Any]) -> str:
+        pairs = "".join(
+            f"<ifm|arg_key>{k}</ifm|arg_key><ifm|arg_value>{text_of(v)}</ifm|arg_value>" for k, v in arguments.items()
+        )
+        return f"<ifm|tool_call>{name}{pairs}</ifm|tool_call>"
+
+    inner = "\n".join(one(*call) for call in calls)
+    return f"<ifm|tool_calls>{inner}</ifm|tool_calls>"
+
+
 def minimax_m3(calls: Calls) -> str:
     def element(key: str, value: object) -> str:
         if isinstance(value, dict) and value:
@@ -255,6 +266,7 @@ FAMILIES: dict[str, Family] = {
     "glm45": Family(glm(True), opener="<tool_call>"),
     "glm47": Family(glm(False), opener="<tool_call>"),
     "hy_v3": Family(hunyuan3, opener="<tool_calls>"),
+    "k2_horizon": Family(k2_horizon, opener="<ifm|tool_calls>"),
     "minimax_m2": Family(invoke("minimax:tool_call"), opener="<minimax:tool_call>"),
     "minimax_m3": Family(minimax_m3, opener=f"{M3}<tool_call>"),
     "gemma4": Family(gemma("<|tool_call>", "<tool_call|>", '<|"|>'), opener="<|tool_call>"),

@@ -106,3 +106,20 @@ def test_of_two_closers_the_last_is_markup(wire: str, frame: str) -> None:
     for value in (f"x {closer}", f"a {closer} b", f"{closer}", f"x {closer}{closer}"):
         wanted = [("get_weather", f'{{"city": "{value}"}}', True)]
         assert read(frame.format(value), wire)[2] == wanted, value
+
+
+@pytest.mark.parametrize("starts_in_reasoning", [True, False])
+def test_k2_horizon_writes_calls_in_three_ways(starts_in_reasoning: bool) -> None:
+    """With types, without, and as JSON; a call ends its reasoning."""
+    typed = "<ifm|arg_key>{}</ifm|arg_key><ifm|arg_type>{}</ifm|arg_type><ifm|arg_value>{}</ifm|arg_value>"
+    untyped = "<ifm|arg_key>city</ifm|arg_key><ifm|arg_value>Paris</ifm|arg_value>"
+    opener = "" if starts_in_reasoning else "<ifm|think_fast>"
+    text = (
+        f"{opener}hm<ifm|tool_calls><ifm|tool_call>get_weather{untyped}</ifm|tool_call>"
+        f"<ifm|tool_call>nope{typed.format('a', 'string', '1')}{typed.format('b', 'integer', '1')}</ifm|tool_call>\n"
+        '<ifm|tool_call>{"name": "get_time", "arguments": {}}</ifm|tool_call></ifm|tool_calls><|ifm|im_end|>'
+    )
+    wanted = (None, "hm", [*PARIS, ("nope", '{"a": "1", "b": 1}', True), *TIME], "tool_calls")
+    assert read(text, "k2_horizon", starts_in_reasoning=starts_in_reasoning) == wanted
+    closed = f"{opener}hm</ifm|think_fast>\nHi."
+    assert read(closed, "k2_v3", starts_in_reasoning=starts_in_reasoning) == ("\nHi.", "hm", [], "stop")
