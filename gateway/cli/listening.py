@@ -1,8 +1,9 @@
-"""The sockets that `turnout serve` listens on: taken, shared with a successor, and let go of without losing anybody."""
+"""The sockets of `turnout serve`: taken, shared with a successor, and let go of without losing anybody."""
 
 import contextlib
 import errno
 import os
+import resource
 import socket
 import sys
 from collections.abc import Iterable
@@ -51,6 +52,16 @@ def bind(server: Server, *, take_over: bool = False) -> list[socket.socket]:
         more = "" if take_over or error.errno != errno.EADDRINUSE else "; --take-over shares it with another gateway"
         raise typer.TyperException(f"cannot listen on {server.host}:{port}: {why}{more}") from None
     return bound
+
+
+def allow_connections() -> None:
+    """Raises this process's limit of open files to the highest that it may have.
+
+    A stream needs two, and many systems begin with 1024: enough for 500 streams, after which nobody would get in.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # some systems call more possible than they give
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def share(one: socket.socket) -> None:

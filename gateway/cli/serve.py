@@ -24,7 +24,7 @@ from gateway.api import fleet
 from gateway.api.ops import snapshot
 from gateway.app import Application, Gateway, create_app
 from gateway.balance.drains import StandingOrders
-from gateway.cli.listening import BACKLOG, Waiting, bind, url_of
+from gateway.cli.listening import BACKLOG, Waiting, allow_connections, bind, url_of
 from gateway.cli.report import read_settings, show_problems
 from gateway.proxy.carriers import Carrier, protocol_of
 from gateway.proxy.limiter import is_limited
@@ -238,6 +238,7 @@ def serve(
     server = settings.server.model_copy(update={key: value for key, value in given.items() if value is not None})
     settings = settings.model_copy(update={"server": server})
     sockets = bind(server, take_over=take_over)
+    allow_connections()
     logs.configure(sys.stderr)
     application = create_app(settings, config_hash=config_hash)
     _require_parts()
