@@ -16,6 +16,11 @@ from gateway.wire.http1 import HeadMemo
 JOINED: Final = 64 * 1024
 """Bytes of a body below which copying it behind its head costs less than a second buffer on its way to the kernel."""
 
+FULL_READ: Final = 256_000
+"""Bytes that uvloop reads at once at most. After as many there are more, and it would go on, 32 times, before anybody
+else has a turn: for half a second, if each of the events in them must be read.
+"""
+
 EARLIER: Final = 1.0
 """Seconds by which a waiting connection is given up before the engine's own limit."""
 
@@ -40,6 +45,7 @@ class Connection(asyncio.Protocol):
     """One connection. The answer's head is in ``status``, ``content_type``, ``encoding``, ``retry_after``."""
 
     __slots__ = (
+        "_breathing",
         "_complete",
         "_head_read",
         "_keep",
@@ -69,6 +75,7 @@ class Connection(asyncio.Protocol):
         self.idle_since = 0.0
         self._parser = httptools.HttpResponseParser(self)
         self._paused = False
+        self._breathing = False
         self._memo: HeadMemo | None = None
         self._memo_type = b""
         self._parts: list[bytes] = []
@@ -98,15 +105,29 @@ class Connection(asyncio.Protocol):
             self.transport.write(body)
 
     def pause(self) -> None:
-        """Stops reading, until `resume`: the client does not keep up."""
-        if not self._paused:
+        """Stops reading, until `resume`: the client does not keep up. After the answer there is nothing to stop."""
+        if not self._paused and self.listener is not None:
             self._paused = True
-            self.transport.pause_reading()
+            if not self._breathing:
+                self.transport.pause_reading()
 
     def resume(self) -> None:
         """Reads again."""
         if self._paused:
             self._paused = False
+            if not self._breathing:
+                self.transport.resume_reading()
+
+    def _breathe(self) -> None:
+        """Lets everybody else have a turn before it reads on."""
+        if not self._breathing and not self._paused:
+            self._breathing = True
+            self.transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self._breathing = False
+        if not self._paused and not self.transport.is_closing():
             self.transport.resume_reading()
 
     def abandon(self) -> None:
@@ -125,6 +146,8 @@ class Connection(asyncio.Protocol):
         if listener is None:
             self.transport.abort()
             return
+        if len(data) >= FULL_READ:
+            self._breathe()
         first, self.answered = not self.answered, True
         if first:
             memo = self._memo

@@ -101,6 +101,24 @@ async def test_nothing_of_one_answer_stays_for_the_next(pool: ConnectionPool, en
     assert (second.connection.retry_after, second.connection.encoding) == (b"", b"")
 
 
+class Overwhelmed(Caller):
+    """Its client cannot take the last bytes at once."""
+
+    def on_answer(self, connection: Connection, data: bytes, *, complete: bool) -> None:
+        super().on_answer(connection, data, complete=complete)
+        connection.pause()
+
+
+async def test_who_pauses_with_the_last_bytes_pauses_nobody_else(pool: ConnectionPool, engine: ScriptedEngine) -> None:
+    """The connection is another one's by then, and nobody would ever resume it."""
+    engine.answer(reply(b"hello"))
+    first = await Overwhelmed(pool).call().done()
+    second = await Caller(pool).call().done()
+
+    assert second.connection is first.connection
+    assert second.body == b"hello"
+
+
 async def test_the_connection_used_last_is_used_first(pool: ConnectionPool, engine: ScriptedEngine) -> None:
     gate = asyncio.Event()
 
