@@ -16,11 +16,11 @@ from gateway.balance.lease import Lease
 from gateway.balance.outcome import REFUSED, SERVED, STALE, TRUNCATED, Broken, Outcome, Phase, Rejected, TimedOut, label
 from gateway.errors import ApiError, EngineFailed
 from gateway.proxy import verdicts
+from gateway.proxy.connection import Connection
 from gateway.proxy.outgoing import Outgoing, asking_why, outgoing
 from gateway.proxy.owner import Owner
 from gateway.proxy.plane import Asked, Destination, Plane
 from gateway.proxy.tooling import UNTOOLED
-from gateway.proxy.upstream import Connection
 from gateway.wire.answer import Usage, find_usage, respell_answer
 from gateway.wire.embeddings import name_input, spell_vectors
 from gateway.wire.inflate import InflateError, Inflater

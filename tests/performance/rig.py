@@ -17,9 +17,10 @@ from uvicorn.server import ServerState
 
 from gateway.metrics import Meters
 from gateway.proxy.building import build_plane
+from gateway.proxy.connection import Connection
 from gateway.proxy.plane import Plane
 from gateway.proxy.protocol import GatewayProtocol
-from gateway.proxy.upstream import Connection, ConnectionPool
+from gateway.proxy.upstream import ConnectionPool
 from gateway.settings.tree import Settings
 from tests.support.json_type import Json
 

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.proxy.upstream import Connection, ConnectionPool
+from gateway.proxy.connection import Connection
+from gateway.proxy.upstream import ConnectionPool
 from tests.support.scripted import ScriptedEngine, Talk, in_turn, packets, reply, silent
 from tests.support.waiting import until, within
 
