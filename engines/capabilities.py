@@ -32,7 +32,7 @@ OPENAI: Final[Mapping[Operation, tuple[str, ...]]] = {
 
 def capabilities() -> list[Plain]:
     """Everything that the profiles say, one entry per engine kind."""
-    return [_engine(profile) for profile in PROFILES.values()]
+    return [capabilities_of(profile) for profile in PROFILES.values()]
 
 
 def policy_of(policy: Policy) -> Plain:
@@ -71,7 +71,8 @@ def _values(raw: tuple[bytes, ...]) -> list[str]:
     return [value.decode() for value in raw]
 
 
-def _engine(profile: Profile) -> Plain:
+def capabilities_of(profile: Profile) -> Plain:
+    """Everything that one profile says, perhaps that of a running engine with its variants in force."""
     return {
         "kind": profile.kind.value,
         "title": profile.title,

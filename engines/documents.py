@@ -12,7 +12,8 @@ _HEAD = """\
 
 What becomes of each parameter on its way to each kind of engine, how engines' errors are read, and what engines do
 otherwise than OpenAI. This page is written from the profiles in `engines/` by
-`turnout engines capabilities --markdown`; the same as JSON comes from `turnout engines capabilities --json`.
+`turnout engines capabilities --markdown`; the same as JSON comes from `turnout engines capabilities --json`, and for an
+engine as it runs from `GET /admin/engines/NAME/capabilities`.
 
 | word | meaning |
 | --- | --- |

@@ -6,16 +6,18 @@ browser on this machine sends requests for any page.
 
 import hmac
 from ipaddress import ip_address
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from engines.capabilities import capabilities_of
 from gateway.api import tools
 from gateway.api.fleet import EngineStatus, everywhere
 from gateway.api.view import View
 from gateway.balance.drains import DrainOrder
 from gateway.errors import ApiError, AuthenticationFailed, ModelNotFound, PermissionDenied
+from gateway.proxy.links import EngineLink
 
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -48,6 +50,10 @@ def router(view: View) -> APIRouter:
         """Gives every engine with the state of its endpoints."""
         return await everywhere(view)
 
+    async def show_capabilities(name: str) -> dict[str, Any]:
+        """Gives what becomes of each parameter at an engine, with the variants that fit its build and its settings."""
+        return capabilities_of(_link(view, name).profile)
+
     async def drain(name: str, which: Annotated[Which | None, Body()] = None) -> EngineStatus:
         """Gives no more requests to an endpoint, or to all of the engine; what runs goes on."""
         return await _change(view, name, None if which is None else which.url, drained=True)
@@ -57,16 +63,25 @@ def router(view: View) -> APIRouter:
         return await _change(view, name, None if which is None else which.url, drained=False)
 
     routes.add_api_route("/engines", list_engines, methods=["GET"], operation_id="list_engines")
+    routes.add_api_route(
+        "/engines/{name}/capabilities", show_capabilities, methods=["GET"], operation_id="engine_capabilities"
+    )
     routes.add_api_route("/engines/{name}/drain", drain, methods=["POST"], operation_id="drain_engine")
     routes.add_api_route("/engines/{name}/undrain", undrain, methods=["POST"], operation_id="undrain_engine")
     routes.include_router(tools.router(view))
     return routes
 
 
-async def _change(view: View, name: str, url: str | None, *, drained: bool) -> EngineStatus:
+def _link(view: View, name: str) -> EngineLink:
+    """The engine of this name. Raises EngineNotFound."""
     link = view.plane.engines.get(name)
     if link is None:
         raise EngineNotFound(f"There is no engine '{name[:200]}'. GET /admin/engines lists all.")
+    return link
+
+
+async def _change(view: View, name: str, url: str | None, *, drained: bool) -> EngineStatus:
+    link = _link(view, name)
     if url is not None and all(endpoint.url != url for endpoint in link.engine.endpoints):
         raise EngineNotFound(f"The engine '{name}' has no endpoint with this url. GET /admin/engines lists all.")
     changed = await everywhere(view, DrainOrder(name, url, drained))

@@ -11,6 +11,7 @@ from tests.support.json_type import Json
 from tests.support.openai_bytes import CHAT, DONE, HELLO, STREAM, completion, deltas
 from tests.support.scripted import ScriptedEngine, Talk, reply, stream
 from tests.support.serving import Serving
+from tests.support.waiting import until
 
 EVENTS = deltas("a", "b")
 
@@ -53,6 +54,24 @@ async def test_engines_are_shown_with_their_endpoints(
         frozenset({"url", "state", "reason", "in_flight"})
     }
     assert b"sk-own" not in answer.body
+
+
+async def test_what_an_engine_does_with_each_parameter(gateway: Gateway, engine: ScriptedEngine) -> None:
+    """As its build and its settings have it: the usual profile with the variants that fit."""
+    engine.on("/version", reply({"version": "0.32.0", "rust_frontend_version": "0.1.0"}))
+    settings = one_engine(engine)
+    settings["engines"]["t"] = {"kind": "trtllm", "urls": [engine.url + "/t"], "guided_decoding": False}
+    serving = await gateway(settings, whole=True)
+    await until(lambda: serving.plane.engines["e"].build.rust_frontend, what="a look at the version")
+    rust = (await call(serving, "GET", "/admin/engines/e/capabilities")).json
+    trtllm = (await call(serving, "GET", "/admin/engines/t/capabilities")).json
+
+    assert (rust["kind"], trtllm["kind"]) == ("vllm", "trtllm")
+    assert "responses" not in rust["operations"]
+    assert rust["operations"]["chat"]["parameters"]["n"]["policy"] == "emulate"
+    assert trtllm["operations"]["chat"]["parameters"]["response_format"]["policy"] == "reject"
+    missing = await call(serving, "GET", "/admin/engines/x/capabilities")
+    assert (missing.status, missing.error["code"]) == (404, "engine_not_found")
 
 
 async def test_a_drained_endpoint_finishes_what_it_has_and_gets_nothing_new(

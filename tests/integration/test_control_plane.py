@@ -288,6 +288,7 @@ async def test_the_openapi_document_describes_every_path(client: httpx2.AsyncCli
         "/readyz",
         "/metrics",
         "/admin/engines",
+        "/admin/engines/{name}/capabilities",
         "/admin/engines/{name}/drain",
         "/admin/engines/{name}/undrain",
         "/admin/tools",
