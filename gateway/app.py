@@ -9,7 +9,10 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
 
 import structlog
 from fastapi import FastAPI
@@ -18,10 +21,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engines.profile import Operation
 from gateway.api.application import build_api
 from gateway.api.errors import internal_error
-from gateway.api.view import AskAll
+from gateway.api.view import AskAll, ConfigState
 from gateway.background.discovery import Discovery
 from gateway.background.fetch import Fetch
 from gateway.background.prober import Prober
+from gateway.background.reloader import Reloader
 from gateway.background.resolver import Resolver
 from gateway.background.shared.store import SharedAccounts
 from gateway.balance.drains import DrainOrder, StandingOrders
@@ -33,10 +37,12 @@ from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
 from gateway.proxy.building import build_plane
 from gateway.proxy.deadlines import Deadlines
+from gateway.proxy.links import Addresses, addresses_of
 from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Ids, Plane
 from gateway.proxy.reactions import Reactions
 from gateway.proxy.verdicts import going_away
+from gateway.settings.source import ConfigFile, Configuration, held
 from gateway.settings.tree import Settings
 from gateway.wire.headers import REQUEST_ID, clean_request_id
 from gateway.wire.sse import with_data
@@ -44,22 +50,41 @@ from gateway.wire.sse import with_data
 _log = structlog.get_logger()
 
 
+FAULTS: Final = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
+"""What a configuration that was accepted could still lead to, by a fault of ours. The one before has to stay then."""
+
+
 class Gateway:
-    """A running gateway. `plane`, `deadlines` and `ids` exist from the start of the lifespan on."""
+    """A running gateway. `plane`, `deadlines` and `ids` exist from the start of the lifespan on.
+
+    `configured` is what was put in force last, `settings` what that says; with engines whose models are discovered, the
+    plane's settings have more.
+    """
 
     plane: Plane
     deadlines: Deadlines
     ids: Ids
     shared: SharedAccounts
 
-    def __init__(self, settings: Settings, *, config_hash: str = "") -> None:
-        self.settings = settings
+    def __init__(self, configured: Configuration, file: ConfigFile | None = None) -> None:
+        self.configured = configured
+        self.config = ConfigState(configured.hash, configured.source, configured.loaded_at)
         self.meters = Meters()
-        self.meters.config_hash = config_hash
+        self._count_config()
         self.started = False
         self.standing = StandingOrders()
         self.ask_all: AskAll | None = None
-        self.api = build_api(self, self._lifespan, settings.server.cors_origins)
+        self.reread: Callable[[], Awaitable[None]] | None = None
+        self.reload_soon: Callable[[], None] | None = None
+        self.api = build_api(self, self._lifespan)
+        self._file = file
+        self._server = configured.settings.server
+        self._changing = asyncio.Lock()
+
+    @property
+    def settings(self) -> Settings:
+        """What is configured."""
+        return self.configured.settings
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: FastAPI) -> AsyncIterator[None]:
@@ -67,22 +92,25 @@ class Gateway:
         self.deadlines = Deadlines(loop)
         self.ids = Ids()
         self.shared = SharedAccounts(self.meters, lambda: "", lambda _: None)
-        self.plane = self._build(self.settings)
-        self.started = True
         fetch = Fetch()
-        await self.shared.look()
+        self._resolver = Resolver(lambda: self.plane)
+        self._discovery = Discovery(lambda: self.settings, lambda: self.plane, self.apply, fetch)
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = []
-                resolver = Resolver(lambda: self.plane)
-                await resolver.look()
-                tasks.append(group.create_task(resolver.run()))
-                if self.settings.discovers_models:
-                    discovery = Discovery(self.settings, lambda: self.plane, self.apply, fetch)
-                    await discovery.first_look()
-                    tasks.append(group.create_task(discovery.run()))
-                tasks.append(group.create_task(Prober(lambda: self.plane, fetch).run()))
-                tasks.append(group.create_task(self.shared.run()))
+                async with self._changing:
+                    self.plane = self._build(self.settings)
+                    self.started = True
+                    await self.shared.look()
+                    await self._resolver.look()
+                    if self.settings.discovers_models:
+                        await self._discover()
+                running = [self._resolver.run(), self._discovery.run(), Prober(lambda: self.plane, fetch).run()]
+                running.append(self.shared.run())
+                if self._file is not None:
+                    reloader = Reloader(self._file, self.take)
+                    self.reread, self.reload_soon = reloader.read, reloader.wake
+                    running.append(reloader.run())
+                tasks = [group.create_task(one) for one in running]
                 yield
                 for task in tasks:
                     task.cancel()
@@ -90,9 +118,59 @@ class Gateway:
             await fetch.close()
             self.plane.close()
 
-    def apply(self, settings: Settings) -> None:
-        """Puts new settings in force. Exchanges that have begun end on the plane they began with."""
-        old, self.plane = self.plane, self._build(settings, self.plane)
+    async def _discover(self) -> None:
+        """The first look for models."""
+        found = await self._discovery.ahead(self.settings, addresses_of(self.plane.engines.values()))
+        self.apply(found)
+        _log.info("models discovered", models=", ".join(found.models))
+
+    async def take(self, found: Configuration | str) -> None:
+        """Puts a configuration in force, or notes why there is none to be put; of what cannot be, it notes that.
+
+        Names are resolved and models discovered first, as at a start, so that it lacks nothing when it begins to serve.
+        """
+        async with self._changing:
+            if isinstance(found, str):
+                self.config = replace(self.config, error=found)
+            else:
+                try:
+                    await self._follow(found)
+                except FAULTS as fault:
+                    _log.exception("a configuration cannot be put in force; this is a fault of the gateway")
+                    error = f"The gateway failed to put it in force ({type(fault).__name__}); the log has more."
+                    self.config = replace(self.config, error=error)
+            self._count_config()
+
+    async def _follow(self, found: Configuration) -> None:
+        wanted, waiting = held(found, self._server)
+        if self.started and wanted.settings != self.settings:
+            addresses = await self._resolver.ahead(wanted.settings)
+            known = {**addresses, **addresses_of(self.plane.engines.values())}
+            self.apply(await self._discovery.ahead(wanted.settings, known), addresses)
+        if waiting != self.config.waiting and waiting:
+            _log.warning("some of the configuration needs a restart", keys=list(waiting))
+        self.configured = wanted
+        self.config = ConfigState(found.hash, found.source, found.loaded_at, waiting=waiting)
+
+    def _count_config(self) -> None:
+        """Lets the metrics know."""
+        self.meters.config_hash = self.config.hash
+        self.meters.config_loaded_at = self.config.loaded_at
+        self.meters.config_refused = bool(self.config.error)
+
+    def begin_with(self, configured: Configuration, error: str, drains: StandingOrders) -> None:
+        """Before the start: what has come to hold since this object was made."""
+        self.standing = drains
+        self.configured, waiting = held(configured, self._server)
+        self.config = ConfigState(configured.hash, configured.source, configured.loaded_at, error, waiting)
+        self._count_config()
+
+    def apply(self, settings: Settings, addresses: Addresses = MappingProxyType({})) -> None:
+        """Puts new settings in force. Exchanges that have begun end on the plane they began with.
+
+        ``addresses`` is what new names stand for.
+        """
+        old, self.plane = self.plane, self._build(settings, self.plane, addresses)
         old.close(self.plane)
 
     @property
@@ -106,7 +184,9 @@ class Gateway:
         if self.started:
             _heed(self.plane, order)
 
-    def _build(self, settings: Settings, old: Plane | None = None) -> Plane:
+    def _build(
+        self, settings: Settings, old: Plane | None = None, addresses: Addresses = MappingProxyType({})
+    ) -> Plane:
         loop = asyncio.get_running_loop()
         plane = build_plane(
             settings,
@@ -117,6 +197,7 @@ class Gateway:
             notice=Reactions(loop, self.deadlines, self.meters, log_change),
             observe=access_log() if settings.server.access_log else None,
             old=old,
+            addresses=addresses,
             now=int(time.time()),
         )
         for order in self.standing:
@@ -215,4 +296,4 @@ async def _answer_named(app: ASGIApp, scope: Scope, receive: Receive, send: Send
 
 def create_app(settings: Settings, *, config_hash: str = "") -> Application:
     """The ASGI application of a gateway with these settings; it starts and ends with its lifespan."""
-    return Application(Gateway(settings, config_hash=config_hash))
+    return Application(Gateway(Configuration(settings, config_hash, loaded_at=time.time())))

@@ -201,6 +201,8 @@ class Meters(Collector):
         self.usage = UsageBook()
         self.process: dict[str, float] = {}
         self.config_hash = ""
+        self.config_loaded_at = 0.0
+        self.config_refused = False
         self.ask_all: Callable[[Snapshot], Awaitable[Snapshot]] | None = None
 
     def meter(self, model: str, engine: str) -> Meter:
@@ -259,6 +261,7 @@ class Meters(Collector):
         """Other meters that hold exactly these counts, with all the series that these have, in their order."""
         shown = Meters()
         shown.config_hash = self.config_hash
+        shown.config_loaded_at, shown.config_refused = self.config_loaded_at, self.config_refused
         for model, engine in self._meters:
             shown.meter(model, engine)
         for model in self._queues:
@@ -325,6 +328,16 @@ class Meters(Collector):
         yield up
         if self.config_hash:
             yield InfoMetricFamily("turnout_config", "The configuration in force.", {"hash": self.config_hash})
+            yield GaugeMetricFamily(
+                "turnout_config_last_reload_successful",
+                "0 while the configuration's file cannot be used as it is.",
+                float(not self.config_refused),
+            )
+            yield GaugeMetricFamily(
+                "turnout_config_last_reload_success_timestamp_seconds",
+                "When the configuration in force was loaded.",
+                self.config_loaded_at,
+            )
 
     def _waiting(self) -> Iterator[Metric]:
         depth = GaugeMetricFamily("turnout_queue_depth", "Requests that wait for room.", labels=("model",))

@@ -1,4 +1,4 @@
-"""What operators may look at and change: the engines with their endpoints, and which of those get requests.
+"""What operators may look at and change: the configuration, the engines, and which of their endpoints get requests.
 
 With a token (`admin.token`) it is asked for; without one, only clients on this machine are let in, and no web pages: a
 browser on this machine sends requests for any page.
@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from engines.capabilities import capabilities_of
-from gateway.api import tools
+from gateway.api import configuration, tools
 from gateway.api.fleet import EngineStatus, everywhere
 from gateway.api.view import View
 from gateway.balance.drains import DrainOrder
@@ -68,6 +68,7 @@ def router(view: View) -> APIRouter:
     )
     routes.add_api_route("/engines/{name}/drain", drain, methods=["POST"], operation_id="drain_engine")
     routes.add_api_route("/engines/{name}/undrain", undrain, methods=["POST"], operation_id="undrain_engine")
+    routes.include_router(configuration.router(view))
     routes.include_router(tools.router(view))
     return routes
 

@@ -9,7 +9,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engines.profile import Operation
 from gateway.api import admin, errors, models, openapi, ops, status
@@ -34,14 +34,13 @@ class ForwardedPath:
 def build_api(
     view: View,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]],
-    cors_origins: Sequence[str] = (),
 ) -> FastAPI:
     """Makes the application for a running gateway."""
     app = FastAPI(
         title="Turnout",
         version=product_version(),
         lifespan=lifespan,
-        middleware=[_cors(cors_origins)] if cors_origins else [],
+        middleware=[Middleware(CrossOrigin, view)],
         docs_url=None,  # the usual pages load scripts from elsewhere
         redoc_url=None,
         openapi_url=None,
@@ -57,14 +56,35 @@ def build_api(
     return app
 
 
-def _cors(origins: Sequence[str]) -> Middleware:
-    return Middleware(
-        CORSMiddleware,
-        allow_origins=list(origins),
-        allow_methods=["GET", "HEAD", "POST"],
-        allow_headers=list(ALLOWED_HEADERS),
-        expose_headers=list(EXPOSED_HEADERS),
-    )
+class CrossOrigin:
+    """Lets pages of the origins in that the configuration in force names."""
+
+    def __init__(self, app: ASGIApp, view: View) -> None:
+        self._app = app
+        self._view = view
+        self._origins: Sequence[str] = ()
+        self._open = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request, or the lifespan."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        origins = self._view.plane.settings.server.cors_origins
+        if origins != self._origins:
+            self._origins, self._open = origins, self._opened(origins)
+        await self._open(scope, receive, send)
+
+    def _opened(self, origins: Sequence[str]) -> ASGIApp:
+        if not origins:
+            return self._app
+        return CORSMiddleware(
+            self._app,
+            allow_origins=list(origins),
+            allow_methods=["GET", "HEAD", "POST"],
+            allow_headers=list(ALLOWED_HEADERS),
+            expose_headers=list(EXPOSED_HEADERS),
+        )
 
 
 def _document_route(app: FastAPI) -> APIRouter:

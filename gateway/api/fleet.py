@@ -9,7 +9,8 @@ from typing import Final
 
 from pydantic import BaseModel, TypeAdapter
 
-from gateway.api.view import View
+from gateway.api.orders import CHANGES, Call, Drain, Look
+from gateway.api.view import AskAll, View
 from gateway.balance.drains import DrainOrder
 from gateway.balance.endpoint import EndpointState
 from gateway.errors import GatewayFailed
@@ -79,10 +80,8 @@ def own_view(view: View) -> list[EngineStatus]:
     return [status_of(link) for link in view.plane.engines.values()]
 
 
-def answer(view: View, order: DrainOrder | None) -> bytes:
-    """Heeds an order that came by way of another process; gives this one's view. Before the start, that is empty."""
-    if order is not None:
-        view.heed(order)
+def told(view: View) -> bytes:
+    """This process's view for another one. Before the start, it is empty."""
     return _VIEWS.dump_json(own_view(view) if view.started else [])
 
 
@@ -96,14 +95,23 @@ async def everywhere(view: View, order: DrainOrder | None = None) -> list[Engine
         if order is not None:
             view.heed(order)
         return own_view(view)
-    replies = await view.ask_all(order)
-    if order is not None and replies.missing:
+    return merged(map(_VIEWS.validate_json, await ask(view.ask_all, Look() if order is None else Drain(order))))
+
+
+async def ask(ask_all: AskAll, call: Call) -> Sequence[bytes]:
+    """Everybody's answer to a call.
+
+    Raises:
+        ProcessesUnreachable: the call changes something, and it is not certain that all have heeded it.
+    """
+    replies = await ask_all(call)
+    if isinstance(call, CHANGES) and replies.missing:
         all_of_them = replies.missing + len(replies.views)
         raise ProcessesUnreachable(
             f"{replies.missing} of {all_of_them} serving processes have not confirmed in time. "
             "The order stands, and they follow as soon as they can; asking again does no harm."
         )
-    return merged(map(_VIEWS.validate_json, replies.views))
+    return replies.views
 
 
 def merged(views: Iterable[Sequence[EngineStatus]]) -> list[EngineStatus]:

@@ -283,12 +283,16 @@ def _describe_errors(path: str, described: dict[str, Any]) -> None:
     responses = described["responses"]
     responses.pop("422", None)
     given = {
-        400: "requestBody" in described,
+        400: "requestBody" in described or path == "/admin/reload" or _has_query(described),
         401: path.startswith("/admin/"),
         403: path.startswith("/admin/"),
         404: "{" in path,
-        503: path.startswith("/admin/engines"),
+        503: path.startswith(("/admin/engines", "/admin/reload")),
     }
     for status in (status for status, may_be in given.items() if may_be):
         content = {"application/json": {"schema": _reference("Error")}}
         responses[str(status)] = {"description": CONTROL_ERRORS[status], "content": content}
+
+
+def _has_query(described: dict[str, Any]) -> bool:
+    return any(parameter["in"] == "query" for parameter in described.get("parameters", ()))

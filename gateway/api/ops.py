@@ -46,6 +46,8 @@ def readiness(view: View) -> Readiness:
 
 def _reasons(view: View) -> Iterator[str]:
     plane = view.plane
+    if view.config.error:
+        yield "config: the file cannot be used as it is now; what was in force before still is (GET /admin/config)"
     for name, link in plane.engines.items():
         missing = _missing(link)
         if missing:

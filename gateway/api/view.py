@@ -1,14 +1,17 @@
 """What the control plane sees of the running gateway."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.api.orders import Call
 from gateway.balance.drains import DrainOrder
 from gateway.balance.endpoint import Endpoint, EndpointState
 from gateway.metrics import Meters
 from gateway.proxy.links import EngineLink
 from gateway.proxy.plane import Asked, Plane
+from gateway.settings.source import Configuration
+from gateway.settings.tree import Settings
 
 MAY_SERVE = frozenset({EndpointState.UNKNOWN, EndpointState.UP, EndpointState.EJECTED})
 """An ejected endpoint is the last resort of its engine, so requests may still be tried on it."""
@@ -27,8 +30,23 @@ class Replies:
 class AskAll(Protocol):
     """The way to all serving processes, the asking one included."""
 
-    async def __call__(self, order: DrainOrder | None) -> Replies:
-        """Lets each heed the order, if there is one, and tell its view. Raises ApiError if none can be asked."""
+    async def __call__(self, call: Call) -> Replies:
+        """Lets each heed the call and answer it. Raises ApiError if none can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigState:
+    """Which configuration is in force, and since when (Unix seconds).
+
+    ``source`` is its file, ``hash`` that of the file's text; both are "" if there is none. ``error`` says why what the
+    file says now is not in force. ``waiting`` is what of it needs a restart.
+    """
+
+    hash: str = ""
+    source: str = ""
+    loaded_at: float = 0.0
+    error: str = ""
+    waiting: Sequence[str] = ()
 
 
 class View(Protocol):
@@ -39,6 +57,17 @@ class View(Protocol):
 
     started: bool
     """Whether there is a plane yet."""
+
+    reread: Callable[[], Awaitable[None]] | None
+    """Reads the configuration's file and puts it in force; None where this process has no file to read."""
+
+    @property
+    def settings(self) -> Settings:
+        """What is configured. The plane's settings also have the models that were discovered."""
+
+    @property
+    def config(self) -> ConfigState:
+        """What is known about the configuration in force."""
 
     @property
     def plane(self) -> Plane:
@@ -54,6 +83,9 @@ class View(Protocol):
 
     def heed(self, order: DrainOrder) -> None:
         """Drains or undrains in this process, now and whenever the configuration changes."""
+
+    async def take(self, found: Configuration | str) -> None:
+        """Puts a configuration in force, or notes why there is none to be put; of what cannot be, it notes that."""
 
 
 def serves(endpoint: Endpoint) -> bool:

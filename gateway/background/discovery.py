@@ -1,16 +1,21 @@
 """Serving without a list of models: the engines are asked which ones they have."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 from pydantic import ValidationError
 
 from engines.probes import Answer, parse_models
+from engines.profile import Profile
+from engines.registry import profile
 from gateway.background.fetch import Fetch
 from gateway.background.listing import tasks_of
-from gateway.proxy.links import EngineLink
+from gateway.balance.endpoint import Endpoint
+from gateway.proxy.links import Addresses, endpoints_of
 from gateway.proxy.plane import Plane
 from gateway.settings.models import Model, Target, Task
 from gateway.settings.tree import Settings
@@ -27,65 +32,96 @@ LATER: Final = 15.0
 _log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an engine is asked, whether the plane in force has it or not."""
+
+    engine: str
+    profile: Profile
+    endpoints: Sequence[Endpoint]
+    credentials: Mapping[str, str]
+
+
 class Discovery:
-    """Keeps the models in force equal to what the engines list.
+    """Keeps the models in force equal to what the engines list, where no models are configured.
 
     An engine that stops answering keeps the models it listed last: requests for them then say that it is down.
     """
 
     def __init__(
-        self, settings: Settings, plane: Callable[[], Plane], apply: Callable[[Settings], None], fetch: Fetch
+        self,
+        settings: Callable[[], Settings],
+        plane: Callable[[], Plane],
+        apply: Callable[[Settings], None],
+        fetch: Fetch,
     ) -> None:
+        """``settings`` are those that are configured, ``plane`` is what is in force."""
         self._settings = settings
         self._plane = plane
         self._apply = apply
         self._fetch = fetch
         self._listed: dict[str, dict[str, Task]] = {}
-        self._in_force: Mapping[str, Model] = {}
 
-    async def first_look(self) -> None:
-        """Asks all engines once, for `PATIENCE` seconds at most."""
-        try:
+    async def ahead(self, settings: Settings, addresses: Addresses) -> Settings:
+        """Settings, perhaps not in force yet, with the models that their engines list.
+
+        Those that are configured stay as they are. All engines are asked once, for `PATIENCE` seconds at most;
+        ``addresses`` is what names stand for.
+        """
+        if not settings.discovers_models:
+            return settings
+        places = [
+            _Place(name, profile(one.kind), list(endpoints_of(one, addresses)), one.credentials)
+            for name, one in settings.engines.items()
+        ]
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
-                await self.look()
-        except TimeoutError:
-            self._put_in_force()
+                await self._ask_all(places)
+        return self._with_models(settings)
 
     async def run(self) -> None:
         """Looks again and again, until it is cancelled."""
         while True:
-            waiting = len(self._listed) < len(self._settings.engines)
+            waiting = len(self._listed) < len(self._settings().engines)
             await asyncio.sleep(SOON if waiting else LATER)
-            await self.look()
+            if self._settings().discovers_models:
+                await self.look()
 
     async def look(self) -> None:
         """Asks all engines once and applies what is new."""
+        await self._ask_all(
+            _Place(name, link.profile, list(link.engine.endpoints), link.settings.credentials)
+            for name, link in self._plane().engines.items()
+        )
+        settings = self._settings()
+        if not settings.discovers_models:
+            return  # by a change of the configuration meanwhile
+        settings = self._with_models(settings)
+        if settings.models != self._plane().settings.models:
+            self._apply(settings)
+            _log.info("models discovered", models=", ".join(settings.models))
+
+    def _with_models(self, settings: Settings) -> Settings:
+        models = models_from({name: self._listed[name] for name in settings.engines if name in self._listed})
+        return settings.model_copy(update={"models": models})
+
+    async def _ask_all(self, places: Iterable[_Place]) -> None:
         async with asyncio.TaskGroup() as group:
-            for name, link in self._plane().engines.items():
-                group.create_task(self._ask(name, link))
-        self._put_in_force()
+            for place in places:
+                group.create_task(self._ask(place))
 
-    def _put_in_force(self) -> None:
-        models = models_from({name: self._listed[name] for name in self._settings.engines if name in self._listed})
-        if models == self._in_force:
-            return
-        self._in_force = models
-        self._apply(self._settings.model_copy(update={"models": models}))
-        _log.info("models discovered", models=", ".join(models))
-
-    async def _ask(self, name: str, link: EngineLink) -> None:
-        credentials = self._plane().settings.engines[name].credentials
+    async def _ask(self, place: _Place) -> None:
         found: dict[str, Task] = {}
         heard = False
-        for endpoint in link.engine.endpoints:
-            listing = await self._fetch.get(endpoint, link.profile.models_path, credentials)
+        for endpoint in place.endpoints:
+            listing = await self._fetch.get(endpoint, place.profile.models_path, place.credentials)
             if isinstance(listing, Answer) and listing.status == 200:
                 heard = True
                 names = [model.id for model in parse_models(listing.body)]
-                known = self._listed.get(name, {})
-                found |= await tasks_of(self._fetch, link.profile.kind, endpoint, names, credentials, known)
+                known = self._listed.get(place.engine, {})
+                found |= await tasks_of(self._fetch, place.profile.kind, endpoint, names, place.credentials, known)
         if heard:
-            self._listed[name] = found
+            self._listed[place.engine] = found
 
 
 def models_from(listed: Mapping[str, Mapping[str, Task]]) -> dict[str, Model]:

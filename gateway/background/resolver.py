@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from gateway.proxy.links import EngineLink
+from gateway.proxy.links import EngineLink, addresses_of
 from gateway.proxy.plane import Plane
+from gateway.settings.tree import Settings
 from gateway.settings.values import MANY_ADDRESSES
 
 EVERY: Final = 5.0
@@ -56,6 +57,23 @@ class Resolver:
                 seen, due = plane, loop.time() + EVERY
                 await self.look()
 
+    async def ahead(self, settings: Settings) -> dict[str, tuple[str, ...]]:
+        """What the names of settings that are not in force yet stand for, those left out that are known already."""
+        known = addresses_of(self._plane().engines.values())
+        found: dict[str, tuple[str, ...]] = {}
+
+        async def ask(engine: str, url: str) -> None:
+            addresses = await self._ask(engine, url)
+            if addresses:
+                found[url] = addresses
+
+        async with asyncio.TaskGroup() as group:
+            for name, engine in settings.engines.items():
+                for url in engine.urls:
+                    if url.startswith(MANY_ADDRESSES) and url not in known:
+                        group.create_task(ask(name, url))
+        return found
+
     async def look(self) -> None:
         """Asks for all names once and applies what is new."""
         async with asyncio.TaskGroup() as group:
@@ -66,7 +84,7 @@ class Resolver:
 
     async def _follow(self, link: EngineLink, names: list[str]) -> None:
         for url in names:
-            addresses = await self._ask(link, url)
+            addresses = await self._ask(link.engine.name, url)
             if addresses:
                 link.addresses[url] = addresses
         before = {endpoint.url for endpoint in link.engine.endpoints}
@@ -80,7 +98,7 @@ class Resolver:
                 removed=", ".join(sorted(before - after)),
             )
 
-    async def _ask(self, link: EngineLink, url: str) -> tuple[str, ...]:
+    async def _ask(self, engine: str, url: str) -> tuple[str, ...]:
         parts = urlsplit(url.removeprefix(MANY_ADDRESSES))
         try:
             async with asyncio.timeout(PATIENCE):
@@ -88,9 +106,7 @@ class Resolver:
         except (OSError, UnicodeError) as error:  # TimeoutError is an OSError
             if url not in self._failing:
                 self._failing.add(url)
-                _log.warning(
-                    "a name cannot be resolved", engine=link.engine.name, name=parts.hostname, reason=str(error)
-                )
+                _log.warning("a name cannot be resolved", engine=engine, name=parts.hostname, reason=str(error))
             return ()
         self._failing.discard(url)
         return found

@@ -16,7 +16,7 @@ from engines.simulator import Pace, simulated
 from gateway import logs
 from gateway.app import create_app
 from gateway.cli.listening import bind
-from gateway.cli.serve import server_for
+from gateway.cli.server import server_for
 from gateway.settings import Server, Settings
 
 USUAL_PORT: Final = 8080
@@ -101,7 +101,7 @@ async def _run(port: int | None) -> bool:
         sockets = _listen(server) if port is None else bind(server)
         settings = Settings.model_validate({"server": server, "engines": engines, "models": MODELS})
         shown = "\n             ".join(f"{profile(kind).title:<14} {url}" for kind, url in urls.items())
-        running = server_for(create_app(settings), server, lambda url: typer.echo(GUIDE.format(url=url, engines=shown)))
+        running = server_for(create_app(settings), lambda url: typer.echo(GUIDE.format(url=url, engines=shown)))
         await running.serve(sockets)
         return running.crashed
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from engines.profile import Operation, Profile
@@ -21,7 +22,7 @@ from gateway.proxy.deadlines import Deadlines
 from gateway.proxy.guard import Guard
 from gateway.proxy.limiter import Limiter, is_limited
 from gateway.proxy.limits import Limits
-from gateway.proxy.links import EngineLink, addresses_of, link_engine
+from gateway.proxy.links import Addresses, EngineLink, addresses_of, link_engine
 from gateway.proxy.plane import Asked, Destination, Ids, Plane
 from gateway.proxy.queueing import AdmissionQueue
 from gateway.proxy.replies import engine_lines
@@ -46,15 +47,17 @@ def build_plane(
     notice: Notice | None = None,
     observe: Observer | None = None,
     old: Plane | None = None,
+    addresses: Addresses = MappingProxyType({}),
     now: int = 0,
 ) -> Plane:
-    """Makes a plane. ``now`` (Unix seconds) is what model listings give as ``created``.
+    """Makes a plane. ``now`` (Unix seconds) is what model listings give as ``created``, ``addresses`` what new names
+    stand for.
 
     What is the same in the ``old`` plane is taken over with all that is known about it: endpoints with their health,
     load, breakers and connections, queues with those who wait. Nothing of the old plane changes before the new one is
     complete.
     """
-    known = {} if old is None else addresses_of(old.engines.values())
+    known = {**addresses} if old is None else {**addresses, **addresses_of(old.engines.values())}
     engines: dict[str, EngineLink] = {}
     for name, engine_settings in settings.engines.items():
         link = None if old is None else old.engines.get(name)
@@ -143,7 +146,7 @@ def _model(
             engine_lines(engine.encode(), 1),
             _limits(configured.timeouts, settings),
             Tooling(name, settings, configured, link, target.model, meters),
-            _shapes(link.profile, settings),
+            _shapes(link.profile_under(configured), settings),
         )
     causes = frozenset(Cause(cause) for cause in settings.fallback_on)
     for asked in (name, *settings.aliases):

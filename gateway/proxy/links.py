@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from engines.profile import Build, EngineKind, Operation, Profile
 from engines.registry import profile
@@ -15,6 +16,9 @@ from gateway.proxy.upstream import ConnectionPool
 from gateway.settings.engines import Engine as EngineSettings
 from gateway.settings.engines import Timeouts
 from gateway.settings.values import MANY_ADDRESSES
+
+Addresses: TypeAlias = Mapping[str, tuple[str, ...]]
+"""What the names in ``dns+`` URLs stand for, by URL."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,9 +63,13 @@ class EngineLink:
     def learn(self, build: Build) -> None:
         """Takes in what the engine says about itself, which with its settings chooses among the profile's variants."""
         self.build = build
-        self.profile = profile(self.settings.kind).for_build(replace(build, guided=self.settings.guided_decoding))
+        self.profile = self.profile_under(self.settings)
 
-    def adopt(self, settings: EngineSettings, known: Mapping[str, tuple[str, ...]], now: float) -> None:
+    def profile_under(self, settings: EngineSettings) -> Profile:
+        """What the profile is, or would be, under these settings."""
+        return profile(settings.kind).for_build(replace(self.build, guided=settings.guided_decoding))
+
+    def adopt(self, settings: EngineSettings, known: Addresses, now: float) -> None:
         """Goes on under other settings. What is under way is finished. ``known``: what names stand for now."""
         self.settings = settings
         self.timeouts = settings.timeouts
@@ -71,7 +79,7 @@ class EngineLink:
         self.engine.adjust(resilience_of(settings), now)
         self.follow(now)
         for link in self.endpoints.values():
-            link.pool.connect_timeout = settings.timeouts.connect
+            link.pool.adjust(settings.timeouts.connect, self._keep_alive)
             link.heads = self._heads(link.endpoint)
 
     def follow(self, now: float) -> None:
@@ -88,9 +96,13 @@ class EngineLink:
             (endpoint.host, endpoint.port),
             tls=ssl.create_default_context() if endpoint.tls else None,
             connect_timeout=self.timeouts.connect,
-            keep_alive=self.settings.keep_alive or self.profile.keep_alive,
+            keep_alive=self._keep_alive,
         )
         return EndpointLink(endpoint, pool, self._heads(endpoint))
+
+    @property
+    def _keep_alive(self) -> float:
+        return self.settings.keep_alive or self.profile.keep_alive
 
     def _heads(self, endpoint: Endpoint) -> Mapping[Operation, bytes]:
         paths = profile(self.settings.kind).paths  # a variant may lack some, until another build serves at the address
@@ -102,7 +114,7 @@ def link_engine(
     settings: EngineSettings,
     loop: asyncio.AbstractEventLoop,
     notice: Notice | None,
-    known: Mapping[str, tuple[str, ...]],
+    known: Addresses,
 ) -> EngineLink:
     """Makes the link of an engine. ``known``: what names stood for until now."""
     addresses = {url: known[url] for url in settings.urls if url in known}
@@ -121,7 +133,7 @@ def resilience_of(settings: EngineSettings) -> Resilience:
     return Resilience(health=HealthSettings(interval=settings.health.interval))
 
 
-def endpoints_of(settings: EngineSettings, addresses: Mapping[str, tuple[str, ...]]) -> Iterator[Endpoint]:
+def endpoints_of(settings: EngineSettings, addresses: Addresses) -> Iterator[Endpoint]:
     """New endpoints for an engine's URLs, of which those with ``dns+`` stand for several addresses or none."""
     limit = settings.max_in_flight
     for url in settings.urls:

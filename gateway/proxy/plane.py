@@ -25,7 +25,7 @@ from gateway.proxy.affinity import Key, session_header
 from gateway.proxy.deadlines import Deadlines
 from gateway.proxy.guard import Guard
 from gateway.proxy.limits import Limits
-from gateway.proxy.links import EndpointLink, EngineLink, serves
+from gateway.proxy.links import Addresses, EndpointLink, EngineLink, serves
 from gateway.proxy.queueing import AdmissionQueue
 from gateway.proxy.tooling import Tooling
 from gateway.settings.tree import Settings
@@ -154,7 +154,7 @@ class Plane:
         """The endpoints of all engines, as they are now."""
         return {endpoint: link for engine in self.engines.values() for endpoint, link in engine.endpoints.items()}
 
-    def enter(self, known: Mapping[str, tuple[str, ...]]) -> None:
+    def enter(self, known: Addresses) -> None:
         """Lets what may have served a plane before this one serve this one. ``known``: what names stand for."""
         now = self.loop.time()
         for name, link in self.engines.items():

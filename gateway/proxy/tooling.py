@@ -67,7 +67,7 @@ class Tooling:
         wire = self.facts.wire
         # Whether a request's history may stay as it is, whatever is in it.
         self.keeps_ids = wire is None or wire.id_style is IdStyle.ANY
-        hidden = link.profile.answers.hides_length or settings.extras != "keep" or thinking.opened
+        hidden = link.profile_under(engine).answers.hides_length or settings.extras != "keep" or thinking.opened
         self.plain: Plain | None = None if hidden else Plain([word for pair in self.rule.pairs(wire) for word in pair])
 
     @property

@@ -20,6 +20,7 @@ class ConnectionPool:
     __slots__ = (
         "_address",
         "_closed",
+        "_connect_timeout",
         "_connecting",
         "_idle",
         "_keep",
@@ -27,7 +28,6 @@ class ConnectionPool:
         "_open",
         "_sweeper",
         "_tls",
-        "connect_timeout",
     )
 
     def __init__(
@@ -42,14 +42,18 @@ class ConnectionPool:
         self._loop = loop
         self._address = address
         self._tls = tls
-        self.connect_timeout = connect_timeout
-        self._keep = max(0.0, keep_alive - EARLIER)
+        self.adjust(connect_timeout, keep_alive)
         # A dict is a stack with removal from the middle: idle connections that the engine closes leave it in O(1).
         self._idle: dict[Connection, None] = {}
         self._open: set[Connection] = set()
         self._connecting: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
+
+    def adjust(self, connect_timeout: float, keep_alive: float) -> None:
+        """Goes on with other limits, in seconds."""
+        self._connect_timeout = connect_timeout
+        self._keep = max(0.0, keep_alive - EARLIER)
 
     @property
     def idle(self) -> int:
@@ -85,7 +89,7 @@ class ConnectionPool:
     async def _connect(self, listener: Listener) -> None:
         host, port = self._address
         try:
-            async with asyncio.timeout(self.connect_timeout):
+            async with asyncio.timeout(self._connect_timeout):
                 _, connection = await self._loop.create_connection(
                     lambda: Connection(self), host, port, ssl=self._tls, server_hostname=host if self._tls else None
                 )

@@ -1,7 +1,7 @@
 """From a file and an environment to settings, or to everything that is wrong with them."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Final
@@ -14,6 +14,7 @@ from gateway.settings.document import Document, Position, read_document
 from gateway.settings.environment import apply, origin_of, overrides
 from gateway.settings.explain import explain
 from gateway.settings.problems import ConfigErrors, Finding, Level, Path, Problem, dotted
+from gateway.settings.secrets import SECRET_FILE
 from gateway.settings.tree import Settings
 from gateway.settings.unsupported import not_yet
 
@@ -25,8 +26,8 @@ DEFAULT_FILES: Final = (File("turnout.yaml"), File("config/turnout.yaml"))
 class Loaded:
     """Settings, the file they come from, and the SHA-256 of what was read (64 hex digits).
 
-    `files` are all files whose text is part of it: the source, and the keys file if there is one. `warnings` are about
-    what is allowed and probably not meant; `lines` are the source's, secrets masked.
+    `files` are all files whose text is part of it: the source, the keys file if there is one, and those of secrets.
+    `warnings` are about what is allowed and probably not meant; `lines` are the source's, secrets masked.
     """
 
     settings: Settings
@@ -59,7 +60,8 @@ def load(path: File | None, environ: Mapping[str, str]) -> Loaded:
     if problems or settings is None:
         raise ConfigErrors(problems, document.lines, {further.file: further.lines})
     texts = text if further.text is None else f"{text}\0{further.text}"
-    files = (source,) if further.text is None else (source, File(further.file))
+    keys = () if further.text is None else (File(further.file),)
+    files = (source, *keys, *dict.fromkeys(_secret_files(tree)))
     found_odd = (replace(place.placed(odd), level=Level.WARNING, rule=odd.rule) for odd in advise(settings))
     warnings = tuple(sorted(found_odd, key=lambda problem: problem.order))
     text_hash = hashlib.sha256(texts.encode()).hexdigest()
@@ -116,6 +118,15 @@ def _further_keys(tree: dict[str, object], source: File, environ: Mapping[str, s
         message = "expected a list of keys"
         further.problems = [Problem(message, suggestion='- {name: team-a, hash: "sha256:…"}', file=further.file)]
     return further
+
+
+def _secret_files(value: object) -> Iterator[File]:
+    """The files that secrets stand in."""
+    if isinstance(value, str) and value.startswith(f"{SECRET_FILE}/"):
+        yield File(value.removeprefix(SECRET_FILE))
+    elif isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _secret_files(inner)
 
 
 def _default_file(environ: Mapping[str, str]) -> File:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+SECRET_FILE: Final = "file:"
+"""How a secret begins that stands in a file."""
+
 _REFERENCE: Final = re.compile(r"\$\$\{|\$\{(?:([^}]*)\})?")
 _INSIDE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _SECRET_KEYS: Final = ("api_key", "apikey", "token")
@@ -59,8 +62,8 @@ def read_secret(text: str) -> str:
         ValueError: the file cannot be read or is empty, or the secret could not be sent in an HTTP header.
     """
     secret = text
-    if text.startswith("file:"):
-        path = Path(text.removeprefix("file:"))
+    if text.startswith(SECRET_FILE):
+        path = Path(text.removeprefix(SECRET_FILE))
         if not path.is_absolute():
             raise ValueError("a secret file needs an absolute path, as in file:/run/secrets/x")
         secret = _file_text(path)

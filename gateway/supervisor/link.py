@@ -2,16 +2,17 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 import msgspec
 
 from gateway.api.fleet import ProcessesUnreachable
+from gateway.api.orders import Call, decoded, encoded
 from gateway.api.view import Replies
-from gateway.balance.drains import DrainOrder
 from gateway.metrics import Snapshot, TotalUnavailable
 from gateway.supervisor.frames import Frame, FrameReader, Kind
+from gateway.supervisor.rounds import patience_with
 
 PUSH: Final = 1.0
 """Seconds between two reports of counts that nobody asked for: all that is lost of a member that is killed."""
@@ -19,8 +20,8 @@ PUSH: Final = 1.0
 PATIENCE: Final = 2.0
 """Seconds to wait for a total. The supervisor waits for less, unless it is not well itself."""
 
-LONG_PATIENCE: Final = 4.0
-"""Seconds to wait until all have heeded an order. Again, the supervisor waits for less."""
+LONGER: Final = 2.0
+"""Seconds that a member waits longer than the supervisor does for all to have heeded an order."""
 
 
 class Counts(Protocol):
@@ -33,15 +34,15 @@ class Counts(Protocol):
 class Link(asyncio.Protocol):
     """Reports to the supervisor, asks it for what all members have counted, and passes on orders for all.
 
-    ``obey`` heeds an order, or None, and gives the answer to it. ``orphaned`` is called when the supervisor is gone:
-    nobody would replace this process or tell it to stop.
+    ``obey`` heeds an order and gives the answer to it; orders are heeded one after another. ``orphaned`` is called when
+    the supervisor is gone: nobody would replace this process or tell it to stop.
     """
 
     def __init__(
         self,
         line: socket.socket,
         counts: Counts,
-        obey: Callable[[DrainOrder | None], bytes],
+        obey: Callable[[Call], Awaitable[bytes]],
         orphaned: Callable[[], None],
     ) -> None:
         self._line = line
@@ -54,6 +55,7 @@ class Link(asyncio.Protocol):
         self._reported = b""
         self._timer: asyncio.TimerHandle | None = None
         self._closing = False
+        self._orders: asyncio.Queue[Frame] = asyncio.Queue()
 
     async def open(self) -> None:
         """Begins; needs a running loop."""
@@ -82,14 +84,20 @@ class Link(asyncio.Protocol):
             raise TotalUnavailable from None
         return msgspec.msgpack.decode(total, type=Snapshot)
 
-    async def ask_all(self, order: DrainOrder | None) -> Replies:
-        """Lets all members heed an order, this one included; without one, they only give their answers.
+    async def obey_all(self) -> None:
+        """Heeds orders as they come, until it is cancelled."""
+        while True:
+            frame = await self._orders.get()
+            self._send(Frame(Kind.REPLY, frame.number, await self._obey(decoded(frame.payload))))
+
+    async def ask_all(self, call: Call) -> Replies:
+        """Lets all members heed a call, this one included, and gives their answers.
 
         Raises:
             ProcessesUnreachable: the supervisor does not answer.
         """
         try:
-            replies = await self._answer_to(Kind.CALL, msgspec.msgpack.encode(order), LONG_PATIENCE)
+            replies = await self._answer_to(Kind.CALL, encoded(call), patience_with(call) + LONGER)
         except TimeoutError:
             message = "The other serving processes cannot be reached now, and may or may not hear of this request."
             raise ProcessesUnreachable(message) from None
@@ -123,8 +131,7 @@ class Link(asyncio.Protocol):
             if frame.kind is Kind.POLL:
                 self._send(Frame(Kind.COUNTS, frame.number, msgspec.msgpack.encode(self._counts(thorough=True))))
             elif frame.kind is Kind.ORDER:
-                order = msgspec.msgpack.decode(frame.payload, type=DrainOrder | None)
-                self._send(Frame(Kind.REPLY, frame.number, self._obey(order)))
+                self._orders.put_nowait(frame)
             elif (answer := self._asks.get(frame.number)) is not None and not answer.done():
                 answer.set_result(frame.payload)
 

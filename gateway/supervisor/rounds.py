@@ -4,8 +4,18 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
+from gateway.api.orders import Call, Put, Refused, Reread
+
 PATIENCE: Final = 2.0
 """Seconds after which the caller is told who has not answered."""
+
+LONG_PATIENCE: Final = 12.0
+"""The same for a new configuration: names may have to be resolved for it, and engines asked for their models."""
+
+
+def patience_with(call: Call) -> float:
+    """Seconds that a call may take."""
+    return LONG_PATIENCE if isinstance(call, Put | Refused | Reread) else PATIENCE
 
 
 @dataclass(slots=True, eq=False)
@@ -27,10 +37,10 @@ class Rounds:
         self._rounds: list[Round] = []
         self._orders = 0
 
-    def begin(self, caller: int, number: int, members: Collection[int], now: float) -> int:
+    def begin(self, caller: int, number: int, members: Collection[int], now: float, patience: float = PATIENCE) -> int:
         """Opens a round; gives the number of the order to send to the members."""
         self._orders += 1
-        self._rounds.append(Round(caller, number, self._orders, set(members), now + PATIENCE))
+        self._rounds.append(Round(caller, number, self._orders, set(members), now + patience))
         return self._orders
 
     def replied(self, member: int, order: int, payload: bytes) -> None:

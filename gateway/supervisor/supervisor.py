@@ -12,22 +12,27 @@ from typing import Final, TypeAlias, assert_never
 import msgspec
 import structlog
 
+from gateway.api.orders import CHANGES, Drain, Look, Order, Put, Refused, Reread, decoded, encoded
 from gateway.api.view import Replies
-from gateway.balance.drains import DrainOrder, StandingOrders
+from gateway.balance.drains import StandingOrders
 from gateway.metrics import Snapshot
+from gateway.supervisor.configured import Configured, Standing
 from gateway.supervisor.frames import Frame, Kind
 from gateway.supervisor.member import Member, State, become
 from gateway.supervisor.restarts import Restarts
-from gateway.supervisor.rounds import Rounds
+from gateway.supervisor.rounds import Rounds, patience_with
 from gateway.supervisor.signals import Signals, held_back
 from gateway.supervisor.tally import Tally
 
 GRACE: Final = 5.0
 """Seconds after the drain in which members may still end by themselves."""
 
-Serve: TypeAlias = Callable[[list[socket.socket], socket.socket, StandingOrders], int]
-"""What a member does: serves on the listening sockets, with a line to the supervisor, under the orders that stand
-already; gives its exit code."""
+Serve: TypeAlias = Callable[[list[socket.socket], socket.socket, Standing], int]
+"""What a member does: serves on the listening sockets, with a line to the supervisor, under what holds already; gives
+its exit code."""
+
+NOBODY: Final = 0
+"""Who calls when the supervisor itself has something to say."""
 
 _log = structlog.get_logger()
 
@@ -38,28 +43,30 @@ class CannotServe(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run. ``listeners`` has the sockets of each place; ``drain`` is in seconds, as the members heed it.
+    """What to run. ``listeners`` has the sockets of each place.
 
-    ``told`` is called once, when the first member takes requests.
+    ``told`` is called once, when the first member takes requests. ``last_words`` is how many seconds members need after
+    the drain that is configured.
     """
 
     listeners: Sequence[Sequence[socket.socket]]
     serve: Serve
     told: Callable[[], None]
-    drain: float
+    last_words: float
 
 
 class Supervisor:
-    """Runs a plan until a signal ends it."""
+    """Runs a plan, under a configuration that may change, until a signal ends it."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, configured: Configured) -> None:
         self._plan = plan
+        self._configured = configured
         self._members: dict[int, Member] = {}
         self._due: dict[int, tuple[float, int | None]] = {}
         """By place without a member: when the next one starts, and whom it follows."""
         self._restarts = Restarts(len(plan.listeners))
         self._tally = Tally()
-        self._standing = StandingOrders()
+        self._drains = StandingOrders()
         self._rounds = Rounds()
         self._told = False
         self._stopping = False
@@ -82,6 +89,8 @@ class Supervisor:
             self._start_due(now)
             self._fulfil(now)
             self._lose_patience(now)
+            if (news := self._configured.look(now)) is not None:
+                self._pass_round(news)
             for key, events in self._selector.select(self._pause(now)):
                 if key.data is None:
                     self._obey(self._signals.arrived())
@@ -95,7 +104,8 @@ class Supervisor:
     def _pause(self, now: float) -> float | None:
         """Seconds until something has to be done unasked."""
         times = [at for at, _ in self._due.values()]
-        times += [at for at in (self._tally.until(), self._rounds.until(), self._kill_at) if at is not None]
+        known = (self._tally.until(), self._rounds.until(), self._configured.until(), self._kill_at)
+        times += [at for at in known if at is not None]
         return max(0.0, min(times) - now) if times else None
 
     # ---- members come and go
@@ -121,7 +131,8 @@ class Supervisor:
             if pid == 0:
                 self._leave_behind(place, ours)
         if pid == 0:
-            become(lambda: self._plan.serve(list(self._plan.listeners[place]), theirs, self._standing))
+            standing = Standing(self._configured.current, self._configured.error, self._drains)
+            become(lambda: self._plan.serve(list(self._plan.listeners[place]), theirs, standing))
         theirs.close()
         member = self._members[pid] = Member(place, pid, ours, follows)
         self._selector.register(ours, selectors.EVENT_READ, member)
@@ -253,18 +264,33 @@ class Supervisor:
 
     # ---- orders
 
-    def _order(self, caller: Member, call: Frame) -> None:
-        """Passes a call on to all, the caller included: so all heed all orders in one sequence.
+    def _order(self, caller: Member, frame: Frame) -> None:
+        """Passes a call on to all, the caller included: so all heed all orders in one sequence."""
+        call = decoded(frame.payload)
+        match call:
+            case Drain(order):
+                self._drains.note(order)
+                self._pass_round(call, caller.pid, frame.number)
+            case Reread():
+                self._pass_round(self._configured.read(time.monotonic()), caller.pid, frame.number)
+            case Look() | Put() | Refused():
+                self._pass_round(call, caller.pid, frame.number)
+            case _:
+                assert_never(call)
+
+    def _pass_round(self, order: Order, caller: int = NOBODY, number: int = 0) -> None:
+        """Gives an order to all, and their answers to the caller.
 
         Those that have not come up yet get it too, unless there is nothing to heed; those forked later know it already.
+        Only the ones that have are waited for with a configuration: the others take it up with their start.
         """
-        order = msgspec.msgpack.decode(call.payload, type=DrainOrder | None)
-        if order is not None:
-            self._standing.note(order)
-        meant = [one for one in self._members.values() if one.open and (order is not None or one.ready_at is not None)]
-        number = self._rounds.begin(caller.pid, call.number, [one.pid for one in meant], time.monotonic())
+        heeded = isinstance(order, CHANGES)
+        meant = [one for one in self._members.values() if one.open and (heeded or one.ready_at is not None)]
+        awaited = meant if isinstance(order, Drain) else [one for one in meant if one.ready_at is not None]
+        now, patience = time.monotonic(), patience_with(order)
+        round_number = self._rounds.begin(caller, number, [one.pid for one in awaited], now, patience)
         for one in meant:
-            one.send(Frame(Kind.ORDER, number, call.payload), surely=True)
+            one.send(Frame(Kind.ORDER, round_number, encoded(order)), surely=True)
             self._watch(one)
 
     # ---- signals and the end
@@ -274,7 +300,7 @@ class Supervisor:
             if number in {signal.SIGTERM, signal.SIGINT}:
                 self._stop(number)
             elif number == signal.SIGHUP:
-                self._pass_on(number)
+                self._pass_round(self._configured.read(time.monotonic()))
         if signal.SIGCHLD in numbers:
             self._reap()
 
@@ -287,7 +313,8 @@ class Supervisor:
         if not self._stopping:
             self._stopping = True
             _log.info("stopping", processes=len(self._members))
-            self._kill_at = time.monotonic() + self._plan.drain + GRACE
+            drain = self._configured.current.settings.server.drain
+            self._kill_at = time.monotonic() + drain + self._plan.last_words + GRACE
             self._due.clear()
             for one in {one for listeners in self._plan.listeners for one in listeners}:
                 one.close()

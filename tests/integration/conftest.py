@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Protocol
 
 import pytest
@@ -16,9 +17,11 @@ from tests.support.serving import CARRIERS, Serving
 
 
 class Gateway(Protocol):
-    """Starts a gateway from settings; ``whole``: with its control plane and health checks."""
+    """Starts a gateway from settings; ``whole``: with its control plane and health checks; ``file``: follows one."""
 
-    def __call__(self, settings: Mapping[str, Json], *, whole: bool = False) -> Awaitable[Serving]: ...
+    def __call__(
+        self, settings: Mapping[str, Json], *, whole: bool = False, file: Path | None = None
+    ) -> Awaitable[Serving]: ...
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -46,8 +49,8 @@ async def gateway(carrier: str, nothing_unheard: None) -> AsyncIterator[Gateway]
     """Starts gateways from settings."""
     started: list[Serving] = []
 
-    async def start(settings: Mapping[str, Json], *, whole: bool = False) -> Serving:
-        serving = Serving(settings, carrier, whole=whole)
+    async def start(settings: Mapping[str, Json], *, whole: bool = False, file: Path | None = None) -> Serving:
+        serving = Serving(settings, carrier, whole=whole, file=file)
         await serving.start()
         started.append(serving)
         return serving

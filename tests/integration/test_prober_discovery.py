@@ -33,9 +33,13 @@ class Found:
 
     def __init__(self, fetch: Fetch, *engines: tuple[str, str]) -> None:
         settings = Settings.from_engines(engines)
-        plane = build_plane(settings, asyncio.get_running_loop(), Meters())
+        self.plane = build_plane(settings, asyncio.get_running_loop(), Meters())
         self.applied: list[Settings] = []
-        self.discovery = Discovery(settings, lambda: plane, self.applied.append, fetch)
+        self.discovery = Discovery(lambda: settings, lambda: self.plane, self.apply, fetch)
+
+    def apply(self, settings: Settings) -> None:
+        self.applied.append(settings)
+        self.plane = build_plane(settings, asyncio.get_running_loop(), Meters(), old=self.plane)
 
     @property
     def tasks(self) -> dict[str, Json]:
@@ -74,7 +78,7 @@ async def test_what_a_vllm_model_is_for(
     engine.on("/openapi.json", routes)
     engine.on(EMBEDDINGS, embeddings)
     found = find(("vllm", engine.url))
-    await found.discovery.first_look()
+    await found.discovery.look()
 
     assert found.tasks == {"m": task}
 
@@ -86,7 +90,7 @@ async def test_where_a_server_has_vectors_and_ranks_the_name_decides(
     engine.on("/v1/models", listing(name))
     engine.on("/openapi.json", document([*EMBEDDING_ROUTES, "/v1/rerank"]))
     found = find(("vllm", engine.url))
-    await found.discovery.first_look()
+    await found.discovery.look()
 
     assert found.tasks == {name: task}
 
@@ -96,7 +100,7 @@ async def test_other_engines_are_not_asked_for_embeddings(find: Find, engine: Sc
     engine.on("/v1/models", listing("m"))
     engine.on(EMBEDDINGS, VECTOR)
     found = find((kind, engine.url))
-    await found.discovery.first_look()
+    await found.discovery.look()
 
     assert found.tasks == {"m": "chat"}
     assert engine.requests == []
@@ -109,7 +113,7 @@ async def test_only_what_changed_is_applied_and_a_silent_engine_keeps_its_models
     engine.on("/v1/models", listing("m"))
     engine.on(EMBEDDINGS, VECTOR)
     found = find(("vllm", engine.url))
-    await found.discovery.first_look()
+    await found.discovery.look()
     await found.discovery.look()
     assert len(found.applied) == 1
     assert len(engine.requests) == 1
@@ -130,7 +134,7 @@ async def test_only_what_changed_is_applied_and_a_silent_engine_keeps_its_models
 async def test_without_any_answer_nothing_is_applied(find: Find, engine: ScriptedEngine) -> None:
     await engine.stop()
     found = find(("vllm", engine.url))
-    await found.discovery.first_look()
+    await found.discovery.look()
 
     assert found.applied == []
 
@@ -154,7 +158,7 @@ async def test_odd_cards_and_models_that_several_engines_have(
     for one in (engine, other):
         one.on("/openapi.json", document(CHAT_ROUTES))
     found = find(("vllm", engine.url), ("vllm", other.url))
-    await found.discovery.first_look()
+    await found.discovery.look()
 
     assert found.tasks == {"m": "chat", "own": "chat"}
     assert len(found.applied[-1].models["m"].targets) == 2

@@ -112,7 +112,9 @@ def test_a_port_in_use_is_one_line_and_code_1(capsys: pytest.CaptureFixture[str]
         code = main(["serve", "--engine", "vllm=http://127.0.0.1:9", "--port", str(port)])
 
     assert code == 1
-    assert capsys.readouterr() == ("", f"turnout: cannot listen on 127.0.0.1:{port}: Address already in use\n")
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith(f"turnout: cannot listen on 127.0.0.1:{port}: Address already in use; ")
 
 
 def test_a_wrong_file_is_told_as_check_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

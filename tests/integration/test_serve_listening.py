@@ -9,9 +9,10 @@ import typer
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from gateway.app import create_app
 from gateway.cli.listening import bind, url_of
-from gateway.cli.serve import GatewayServer
-from gateway.settings import Server
+from gateway.cli.server import GatewayServer
+from gateway.settings import Server, Settings
 from tests.support.waiting import within
 
 
@@ -65,7 +66,7 @@ async def test_a_gateway_whose_tasks_died_ends_instead_of_lingering(bound: list[
 
     bound += bind(Server(port=0))
     config = uvicorn.Config(application, lifespan="on", log_config=None, access_log=False)
-    server = GatewayServer(config, 5.0, lambda url: listening.set())
+    server = GatewayServer(config, create_app(Settings()).gateway, lambda url: listening.set())
     await within(server.serve(bound), what="the end of the server")
 
     assert server.crashed

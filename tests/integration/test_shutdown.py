@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.serve import ONE_KEYSTROKE
+from gateway.cli.server import ONE_KEYSTROKE
 from tests.support.client import Client
 from tests.support.openai_bytes import CHAT, DONE, HELLO, STREAM, completion, delta, event
 from tests.support.process import Process

@@ -2,19 +2,25 @@
 
 import asyncio
 import functools
+import json
 import socket
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.app import Gateway, create_app
+from gateway.app import Application, create_app
+from gateway.app import Gateway as Whole
 from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
 from gateway.proxy.building import build_plane
 from gateway.proxy.carriers import Carrier, protocol_of
 from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Plane, PlaneSource
+from gateway.settings.loading import load
+from gateway.settings.source import ConfigFile
 from gateway.settings.tree import Settings
 from tests.support.client import Client
 from tests.support.json_type import Json
@@ -37,9 +43,15 @@ class DataPath:
 
 
 class Serving:
-    """A gateway that serves on a loopback port: its data path alone, or ``whole``, with everything around it."""
+    """A gateway that serves on a loopback port: its data path alone, or ``whole``, with everything around it.
 
-    def __init__(self, settings: Mapping[str, Json], carrier: str, *, whole: bool = False) -> None:
+    With a ``file``, the settings are written there, and the gateway follows what becomes of it.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Json], carrier: str, *, whole: bool = False, file: Path | None = None
+    ) -> None:
+        self.file = file
         self.settings = Settings.model_validate(settings)
         self._carrier = carrier
         self._whole = whole
@@ -48,7 +60,7 @@ class Serving:
     async def start(self) -> None:
         app: ASGIApp
         if self._whole:
-            app = application = create_app(self.settings)
+            app = application = create_app(self.settings) if self.file is None else self._following(self.file)
             self._source: PlaneSource = application.gateway
         else:
             app = self._source = DataPath(self.settings)
@@ -72,6 +84,19 @@ class Serving:
         server.lifespan = config.lifespan_class(config)
         await within(server.startup(sockets=[sock]), what="the start of the gateway")
 
+    def _following(self, file: Path) -> Application:
+        self.write(self.settings.model_dump(mode="json", exclude_unset=True))
+        loaded = load(file, {})
+        config = ConfigFile(loaded, {}, {})
+        return Application(Whole(config.first(loaded, time.time()), config))
+
+    def write(self, settings: Mapping[str, Json] | str) -> None:
+        """Changes the configuration's file, as an editor does."""
+        assert self.file is not None
+        new = self.file.with_suffix(".new")
+        new.write_text(settings if isinstance(settings, str) else json.dumps(settings))
+        new.rename(self.file)
+
     async def stop(self) -> None:
         """Ends it without uvicorn's pauses."""
         server = self._server
@@ -88,7 +113,7 @@ class Serving:
 
     def apply(self, settings: Mapping[str, Json]) -> None:
         """Puts other settings in force; only for a whole gateway."""
-        assert isinstance(self._source, Gateway)
+        assert isinstance(self._source, Whole)
         self._source.apply(Settings.model_validate(settings))
 
     @property

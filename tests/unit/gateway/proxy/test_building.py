@@ -105,6 +105,8 @@ def engine(draw: st.DrawFn) -> dict[str, Json]:
     rest: dict[str, st.SearchStrategy[Json]] = {
         "api_key": st.sampled_from(["sk-1", "sk-2"]),
         "max_in_flight": st.integers(1, 3),
+        "guided_decoding": st.booleans(),
+        "keep_alive": st.sampled_from(["2s", "30s"]),
         "parser": st.sampled_from(["hermes", "none", "mistral"]),
         "timeouts": st.fixed_dictionaries({}, optional={"connect": st.just("1s"), "first_token": st.just("9s")}),
         "health": st.fixed_dictionaries({}, optional={"interval": st.just("1s"), "path": st.just("/h")}),
