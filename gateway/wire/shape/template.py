@@ -8,6 +8,10 @@ from typing import Final, Protocol
 _MARKS: Final = (b'"content":"', b'"text":"', b'"reasoning":"', b'"reasoning_content":"')
 READ_MARKS: Final = (*_MARKS, b'"arguments":"')
 """What stands before text that a stage reads."""
+_NEAR: Final = 12
+"""As many bytes before the text as a name and its quotes have; a longer needle is slow to look for."""
+
+_END: Final = b"\n\n"
 _NEVER: Final = (b'"finish_reason":"', b'"usage":{', b"\r")
 
 
@@ -24,7 +28,7 @@ class Frame(Protocol):
 class Template:
     """The bytes before and behind the text as the engine writes them, and those between which the client gets it."""
 
-    __slots__ = ("_before", "_behind", "_end", "_parts", "_same", "_seam", "_start")
+    __slots__ = ("_before", "_behind", "_empty", "_end", "_parts", "_quotes", "_same", "_start")
 
     def __init__(self, before: bytes, behind: bytes, parts: tuple[bytes, ...]) -> None:
         self._before = before
@@ -33,7 +37,8 @@ class Template:
         self._start = len(before)
         self._end = len(behind)
         self._same = parts == (before, behind)
-        self._seam = behind + before
+        self._empty = before[-_NEAR:] + behind[:1]
+        self._quotes = before.count(b'"') + behind.count(b'"')
 
     def fill(self, event: bytes) -> bytes | None:
         """What an event becomes; None if it is not one, and one only, that fits.
@@ -58,25 +63,30 @@ class Template:
     def fill_all(self, events: bytes) -> tuple[bytes, int] | None:
         """What several whole events become that all fit, and how many they are; None if not all of them fit.
 
-        They fit if what stands between two texts is always the same, and no text has a quote that is not escaped.
+        One that fits has the quotes around its text and no others, so that the sums prove each. (Taking the events
+        apart costs more: looking for something as long as a frame begins with a look at all of that, each time.)
         """
-        first, last = self._start, len(events) - self._end
-        if last < first or not (events.startswith(self._before) and events.endswith(self._behind)):
-            return None
-        texts = events[first:last].split(self._seam)
-        said = b"\n".join(texts)
-        if said.count(b"\n") != len(texts) - 1 or b"" in texts:
-            return None
-        if b'"' in said and not (self._same and said.count(b'"') == said.count(b'\\"')):
+        if len(events) < 2 * (self._start + self._end):
+            return None  # one at most, which `fill` has seen
+        number = events.count(self._before)
+        if not (
+            number
+            and events.count(b"\n") == 2 * number
+            and events.count(self._behind) == number
+            and events.count(b'"') == self._quotes * number
+            and self._empty not in events
+            and events.startswith(self._before)
+        ):
             return None
         if self._same:
-            return events, len(texts)
-        if b"\\" in said:  # escapes may be spelled anew
+            return events, number
+        if b"\\" in events:  # escapes may be spelled anew
             return None
-        parts = self._parts
-        if len(parts) == 2:
-            return b"%s%s%s" % (parts[0], (parts[1] + parts[0]).join(texts), parts[1]), len(texts)
-        return b"".join([text.join(parts) for text in texts]), len(texts)
+        if len(self._parts) == 2:
+            before, behind = self._parts
+            return events.replace(self._before, before).replace(self._behind, behind), number
+        filled = [self.fill(event + _END) for event in events.split(_END)[:-1]]
+        return b"".join([event for event in filled if event is not None]), number
 
 
 def template_of(event: bytes, new: bytes) -> Template | None:
