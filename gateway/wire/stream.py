@@ -22,14 +22,17 @@ from gateway.wire.glance import NULL, Glance, glance
 from gateway.wire.shape.chain import Chain
 from gateway.wire.shape.envelope import CHUNK, Envelope
 from gateway.wire.shape.event import Event, read_event
-from gateway.wire.shape.frames import Frames
-from gateway.wire.shape.template import Frame, template_of
+from gateway.wire.shape.frames import Frames, learned
+from gateway.wire.shape.template import Frame
 from gateway.wire.sse import DONE, EventCutter, event_data, with_new_data, without_noise
 
 _FINISHED: Final = b'"finish_reason":"'
 _USAGE: Final = b'"usage":{'
 _ERROR: Final = b'"error"'
 _DONE_MARK: Final = b"[DONE]"
+_FIRST_EVENTS: Final = 4
+"""The role, one text that shows that there is an answer, one to learn from, and one to spare."""
+
 _LAST_EVENTS: Final = 3
 _LESSONS: Final = 32
 _LESSON: Final = 8
@@ -128,12 +131,15 @@ class StreamRelay:
         return self._feed_mixed(data)
 
     def _feed_first(self, data: bytes) -> bytes:
-        """The beginning of the stream: what is learnt from its first two events may let the rest of a packet pass."""
-        second = data.find(b"\n\n", data.find(b"\n\n") + 2) + 2
-        if not 2 < second < len(data):
-            return self._feed_slowly(data)
-        out = self._feed_slowly(data[:second])
-        return out + (self.feed(data[second:]) if self._fast else self._feed_slowly(data[second:]))
+        """The beginning of the stream: what is learnt from its first events may let the rest of a packet pass."""
+        out = b""
+        for _ in range(_FIRST_EVENTS):
+            end = data.find(b"\n\n") + 2
+            if self._template is not None or not 2 <= end < len(data):
+                break
+            out += self._feed_slowly(data[:end])
+            data = data[end:]
+        return out + (self.feed(data) if self._fast else self._feed_slowly(data))
 
     def _carry_on(self, data: bytes) -> bytes:
         """The beginning of an event, and nothing else."""
@@ -149,6 +155,11 @@ class StreamRelay:
 
         The last events (finish reason, usage, ``[DONE]``) often come in one packet with many that only add text.
         """
+        if self._template is not None and (known := self._template.fill_front(data, _LAST_EVENTS)) is not None:
+            passed, number, at = known
+            self.events += number
+            carry, self._carry = self._carry, b""
+            return passed + self._feed_slowly(data[at:] + carry)
         passed = b""
         at = len(data)
         for _ in range(_LAST_EVENTS):
@@ -305,26 +316,12 @@ class StreamRelay:
 
     def _study(self, event: bytes, new: bytes) -> None:
         """Learns what becomes of events that only add text."""
-        if self._chain is not None and self._chain.reads_text:
-            self._study_reading(self._chain, event, new)
-            return
-        template = template_of(event, new)
-        self._lessons -= 1 if template is None else _LESSON
-        if template is not None:
-            self._template = template
-
-    def _study_reading(self, chain: Chain, event: bytes, new: bytes) -> None:
-        """The same where it depends on the text: what one stage reads in it can be learnt, of several it cannot."""
-        frames = self._template
-        if not isinstance(frames, Frames):
-            if len(chain.readers) > 1:
-                return
-            frames = Frames(chain.readers[0])
-        if frames.learn(event, new):
-            self._template = frames
-            self._lessons = _LESSONS
-        else:
+        frame = learned(self._chain, self._template, event, new)
+        if frame is None:
             self._lessons -= 1
+            return
+        self._template = frame
+        self._lessons = _LESSONS if isinstance(frame, Frames) else self._lessons - _LESSON
 
     def _learn(self, read: Glance, data: bytes) -> None:
         """What to exchange in every event of this stream, from its first one."""

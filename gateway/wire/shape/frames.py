@@ -8,8 +8,9 @@ from typing import Final
 
 import msgspec
 
+from gateway.wire.shape.chain import Chain
 from gateway.wire.shape.stage import Ahead, Place, Stage
-from gateway.wire.shape.template import READ_MARKS, frame_of, parts_of
+from gateway.wire.shape.template import READ_MARKS, Frame, frame_of, parts_of, template_of
 
 _decode = msgspec.json.Decoder(str).decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -74,3 +75,20 @@ class Frames:
         """Nothing of several: each is read by itself."""
         del events
         return None
+
+    def fill_front(self, events: bytes, last: int) -> tuple[bytes, int, int] | None:
+        """As `fill_all`."""
+        del events, last
+        return None
+
+
+def learned(chain: Chain | None, known: Frame | None, event: bytes, new: bytes) -> Frame | None:
+    """The frame of events like this one, which became ``new``; None if there is nothing to learn from it.
+
+    ``known`` is what was learned before. Where the text is read, what one stage of ``chain`` makes of it can be learned;
+    of several stages it cannot.
+    """
+    if chain is None or not chain.reads_text:
+        return template_of(event, new)
+    frames = known if isinstance(known, Frames) else Frames(chain.readers[0]) if len(chain.readers) == 1 else None
+    return frames if frames is not None and frames.learn(event, new) else None

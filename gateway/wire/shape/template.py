@@ -24,6 +24,9 @@ class Frame(Protocol):
     def fill_all(self, events: bytes) -> tuple[bytes, int] | None:
         """What several whole events become that are all known, and how many they are; else None."""
 
+    def fill_front(self, events: bytes, last: int) -> tuple[bytes, int, int] | None:
+        """As `fill_all`, for whole events of which up to ``last`` at their end are not known; and where those begin."""
+
 
 class Template:
     """The bytes before and behind the text as the engine writes them, and those between which the client gets it."""
@@ -87,6 +90,18 @@ class Template:
             return events.replace(self._before, before).replace(self._behind, behind), number
         filled = [self.fill(event + _END) for event in events.split(_END)[:-1]]
         return b"".join([event for event in filled if event is not None]), number
+
+    def fill_front(self, events: bytes, last: int) -> tuple[bytes, int, int] | None:
+        """As `fill_all`, for whole events of which up to ``last`` at their end do not fit; and where those begin."""
+        at = len(events)
+        for _ in range(last):
+            at = events.rfind(_END, 0, at - 2) + 2
+            if at < 2:
+                return None
+            if events.startswith(self._behind, at - self._end):
+                several = self.fill_all(events[:at])
+                return None if several is None else (*several, at)
+        return None
 
 
 def template_of(event: bytes, new: bytes) -> Template | None:
