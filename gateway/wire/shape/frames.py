@@ -85,8 +85,8 @@ class Frames:
 def learned(chain: Chain | None, known: Frame | None, event: bytes, new: bytes) -> Frame | None:
     """The frame of events like this one, which became ``new``; None if there is nothing to learn from it.
 
-    ``known`` is what was learned before. Where the text is read, what one stage of ``chain`` makes of it can be learned;
-    of several stages it cannot.
+    ``known`` is what was learned before. Where the text is read, what one stage of ``chain`` makes of it can be;
+    what several make of it cannot.
     """
     if chain is None or not chain.reads_text:
         return template_of(event, new)
