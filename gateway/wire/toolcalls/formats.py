@@ -89,6 +89,10 @@ def _dsml_stripped() -> Grammar:
     )
 
 
+_XML: Final = _qwen_xml("<tool_call>", "</tool_call>")
+_PAIRS: Final = _pairs("<tool_call>", "</tool_call>")
+
+
 def _list(opens: tuple[str, ...], closes: tuple[str, ...]) -> Grammar:
     return Grammar(Kernel.JSON, opens=opens, closes=closes)
 
@@ -162,12 +166,18 @@ def _pythonic(opener: str, closer: str) -> tuple[Grammar, ...]:
 _S: Final = ("</s>",)
 
 FORMATS: Final[tuple[Format, ...]] = (
-    Format("hermes", "Qwen2.5, Qwen3 (not Coder), QwQ, Hermes 2 and 3, LongCat", (*_HERMES, _LONGCAT)),
+    Format(
+        "hermes",
+        "Qwen2.5, Qwen3 (not Coder), QwQ, Hermes 2 and 3, LongCat",
+        (*_HERMES, _LONGCAT),
+        foreign=(_XML, _PAIRS),
+    ),
     Format(
         "qwen3_xml",
         "Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step-3.5, MiMo",
-        (_qwen_xml("<tool_call>", "</tool_call>"),),
+        (_XML,),
         implicit=Implicit.AT_END,
+        foreign=(_PAIRS,),
     ),
     Format("seed_oss", "Seed-OSS", (_qwen_xml("<seed:tool_call>", "</seed:tool_call>"),), reasoning="seed"),
     Format(
@@ -240,8 +250,8 @@ FORMATS: Final[tuple[Format, ...]] = (
         transparent=("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
         special=True,
     ),
-    Format("glm45", "GLM-4.5, 4.6", (_pairs("<tool_call>", "</tool_call>"),)),
-    Format("glm47", "GLM-4.7, 5; Ling 3, Poolside", (_pairs("<tool_call>", "</tool_call>"),)),
+    Format("glm45", "GLM-4.5, 4.6", (_PAIRS,), foreign=(_XML,)),
+    Format("glm47", "GLM-4.7, 5; Ling 3, Poolside", (_PAIRS,), foreign=(_XML,)),
     Format(
         "hy_v3",
         "Hunyuan 3 and 4",
@@ -315,7 +325,7 @@ FORMATS: Final[tuple[Format, ...]] = (
         ),
         special=True,
     ),
-    Format("granite4", "Granite 4", _HERMES),
+    Format("granite4", "Granite 4", _HERMES, foreign=(_XML, _PAIRS)),
     Format(
         "ernie45",
         "ERNIE 4.5",

@@ -29,6 +29,7 @@ class Machine(Reader):
         form = setting.format
         self._openers = form.openers if setting.calls else {}
         self._bare = form.bare if setting.calls else ()
+        self._foreign = form.foreign if setting.calls and offer.known else ()
         grammars = form.grammars
         self._closers = tuple(word for grammar in grammars for word in (*grammar.closes, *grammar.item_closes))
         family = setting.reasoning
@@ -153,6 +154,14 @@ class Machine(Reader):
         """
         self.only_offered = grammar.only_offered or (bool(grammar.opens) and word not in grammar.opens)
         found = yield from self._tried(self._section(grammar, word), word)
+        for foreign in self._foreign:
+            if found or self._empty or not self.cursor.buf.startswith(word, self.cursor.pos):
+                break
+            if word in (*foreign.opens, *foreign.item_opens):
+                self.only_offered = True
+                self.cursor.take(self.cursor.pos + len(word))
+                if found := (yield from self._tried(self._section(foreign, word), word)):
+                    self.sink.repair("foreign_markup")
         self.only_offered = False
         if not found and not self._empty:
             channel.write(self.cursor.take(self.cursor.pos + 1))

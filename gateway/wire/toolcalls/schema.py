@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from gateway.wire.toolcalls.jsonscan import JsonScanner
 from gateway.wire.toolcalls.jsontext import as_value, dumps, quoted
 
 Kinds: TypeAlias = frozenset[str]
@@ -190,7 +191,7 @@ def _structured(text: str, kinds: Kinds) -> str | None:
     if text[:1] in ('"', "'") and "string" not in kinds:
         return _inside_string(text, kinds)
     if (text[:1] == "{" and "object" in kinds) or (text[:1] in ("[", "(") and "array" in kinds):
-        return text if text[0] != "(" and _is_json(text) else _python(text)
+        return text if text[0] != "(" and _is_json(text) else _python(text) or _repaired(text)
     return None
 
 
@@ -212,6 +213,14 @@ def _python(text: str) -> str | None:
         return dumps(ast.literal_eval(text))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
+
+
+def _repaired(text: str) -> str | None:
+    """JSON with the mistakes that models make in it (`JsonScanner`), put right."""
+    parts: list[str] = []
+    scanner = JsonScanner(parts.append, lambda _: None)
+    end = scanner.feed(text, 0)
+    return "".join(parts) if scanner.done and end == len(text) else None
 
 
 def _scalar(text: str, kind: str) -> str | None:

@@ -218,6 +218,7 @@ class Format:
         id_style: ids that its template needs.
         special: its markers are special tokens, removed by default detokenisation.
         restarts: text after which the answer starts again, for shapes that count only at its start.
+        foreign: what other families write after the same opener; it counts for offered tools.
     """
 
     name: str
@@ -230,6 +231,7 @@ class Format:
     id_style: IdStyle = IdStyle.ANY
     special: bool = False
     restarts: tuple[str, ...] = ()
+    foreign: tuple[Grammar, ...] = ()
 
     @cached_property
     def openers(self) -> dict[str, Grammar]:

@@ -123,3 +123,35 @@ def test_k2_horizon_writes_calls_in_three_ways(starts_in_reasoning: bool) -> Non
     assert read(text, "k2_horizon", starts_in_reasoning=starts_in_reasoning) == wanted
     closed = f"{opener}hm</ifm|think_fast>\nHi."
     assert read(closed, "k2_v3", starts_in_reasoning=starts_in_reasoning) == ("\nHi.", "hm", [], "stop")
+
+
+SHARED = {
+    "hermes": '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>',
+    "qwen3_xml": "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function></tool_call>",
+    "glm45": "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
+}
+
+
+@pytest.mark.parametrize("wire", [*SHARED, "glm47", "granite4"])
+@pytest.mark.parametrize("other", SHARED)
+def test_what_families_with_the_same_opener_write_is_read(wire: str, other: str) -> None:
+    """A model that is taken for another of them, or writes both; for offered tools only."""
+    text = f"Well: {SHARED[other]}\n{SHARED['hermes']}"
+    assert read(text, wire) == ("Well: ", None, PARIS * 2, "tool_calls")
+
+
+@pytest.mark.parametrize(
+    ("wire", "other"), [("hermes", "qwen3_xml"), ("hermes", "glm45"), ("qwen3_xml", "glm45"), ("glm45", "qwen3_xml")]
+)
+def test_unknown_tools_in_the_markup_of_others_are_text(wire: str, other: str) -> None:
+    """`<tool_call>` and a word may be prose."""
+    text = SHARED[other].replace("get_weather", "nope")
+    assert read(text, wire) == (text, None, [], "stop")
+
+
+def test_objects_in_xml_values_are_repaired() -> None:
+    """As they are in JSON formats: raw newlines, trailing commas, Python's words."""
+    value = '{"a": "x\ny", "b": [1,], "c": True}'
+    text = f"<tool_call><function=get_weather><parameter=where>{value}</parameter></function></tool_call>"
+    wanted = '{"where": {"a": "x\\ny", "b": [1], "c": true}}'
+    assert read(text, "qwen3_xml")[2] == [("get_weather", wanted, True)]
