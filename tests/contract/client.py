@@ -31,10 +31,10 @@ def encoded(body: object) -> bytes:
     return json.dumps(body).encode()
 
 
-async def send(port: int, exchange: Mapping[str, Any]) -> Answer:
-    """Sends a recorded request to an engine on loopback."""
+async def send(port: int, exchange: Mapping[str, Any], host: str = "127.0.0.1") -> Answer:
+    """Sends a recorded request to an engine."""
     async with asyncio.timeout(LIMIT):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection(host, port)
         try:
             writer.write(_request(exchange))
             await writer.drain()
