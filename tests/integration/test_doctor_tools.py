@@ -1,5 +1,6 @@
 """`turnout doctor` on tool calls, reasoning and JSON schemas: formats, parsers, and who reads what."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,23 @@ async def test_a_template_that_opens_the_reasoning_itself_is_found(doctor: Docto
         finding = await doctor.one(file("vllm", url, ", reasoning: {format: seed_oss}"), "reasoning")
     assert "</think> in the content" in finding.evidence
     assert "{opened: true}" in finding.fix
+
+
+async def test_a_parser_that_swallows_calls_with_all_their_text_is_found(doctor: Doctor) -> None:
+    """Tokens are counted, and there is nothing: seen with parsers that trtllm-serve had chosen by itself."""
+
+    def swallow(path: str, body: bytes) -> bytes:
+        if b'"tool_calls":[{' not in body:
+            return body
+        answer = json.loads(body)
+        answer["choices"][0]["message"]["tool_calls"] = []
+        answer["choices"][0]["finish_reason"] = "stop"
+        return json.dumps(answer).encode()
+
+    model = SimulatedModel("qwen3-coder-30b")
+    async with listening(Bent(EngineKind.TRTLLM, [model], swallow)) as running:
+        text = file("trtllm", running.url, ", model: qwen3-coder-30b", ", guided_decoding: false")
+        finding = await doctor.one(text, "tool_calls")
+    assert finding.level is Level.ERROR
+    assert "tokens were generated, and neither a call nor a text arrives" in finding.evidence
+    assert "--tool_parser qwen3_coder" in finding.fix

@@ -12,6 +12,9 @@ from gateway.doctor.checks.identity import listing
 from gateway.doctor.finding import Finding, Level
 from gateway.doctor.subject import Subject
 
+_JOINTS: Final = ("_", "-", ":", ".", "/")
+"""What may stand between the name of a model and that of its adapter."""
+
 _SHOWN: Final = 8
 """Names of an engine's list that are shown."""
 
@@ -59,9 +62,9 @@ def _remedy(subject: Subject, names: Sequence[str]) -> str:
 
 
 def _adapter_flag(subject: Subject, names: Sequence[str]) -> str | None:
-    """What loads an adapter, where the name looks like one: it holds the name of a model that is there, or "lora"."""
+    """What loads an adapter, where the name looks like one: a listed model's with a suffix, or with "lora" in it."""
     name = subject.model
-    base = next((one for one in names if name != one and name.startswith(one)), None)
+    base = next((one for one in names if name.startswith(one) and name[len(one) :][:1] in _JOINTS), None)
     if base is None and "lora" not in name.lower():
         return None
     match subject.profile.kind:

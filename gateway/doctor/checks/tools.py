@@ -13,7 +13,7 @@ from engines.policy import ParameterRefused
 from engines.profile import EngineKind, Operation
 from gateway.doctor.asking import Answers, Heard, Question
 from gateway.doctor.checks.check import of_model
-from gateway.doctor.checks.inference import as_read, finish_of, message_of, words
+from gateway.doctor.checks.inference import as_read, finish_of, generated, message_of, words
 from gateway.doctor.checks.parsers import format_line, has_no_parser, seen_format, start_flag
 from gateway.doctor.finding import Finding, Level
 from gateway.doctor.subject import Subject, raw, user
@@ -34,6 +34,9 @@ TOOLS: Final = [
 ]
 LIMIT: Final = 96
 """Tokens that a call may take."""
+
+_HOLLOW: Final = 4
+"""Tokens that may be generated for nothing: ends of turns and the like."""
 
 _QUESTION: Final = "What is the weather in Paris?"
 _NAMED: Final = {"type": "function", "function": {"name": NAME}}
@@ -193,10 +196,9 @@ class Auto:
 
     def _answered(self, subject: Subject, one: Asked, heard: Heard, text: str) -> Iterable[Finding]:
         got = seen(subject, one, heard)
-        leaked = got.leaked or from_text(got.content).format
-        told = _content(heard)
-        if leaked or (subject.profile.kind is EngineKind.TRTLLM and from_text(told).format):
-            yield from self._leaked(subject, got, leaked or from_text(told).format)
+        leaked = self._markup(subject, one, got, heard)
+        if leaked:
+            yield from self._leaked(subject, got, leaked)
         elif got.calls and not got.right:
             evidence = f"a call arrives broken: {_shown(got.calls)}"
             yield of_model(Level.ERROR, subject, self.name, evidence, f"{subject.at('tools')}: {{parse: gateway}}")
@@ -205,6 +207,19 @@ class Auto:
             flag = start_flag(subject.profile.kind, wrote)
             fix = f"start the engine with {flag}, or write {_read_here(subject, wrote)}"
             yield of_model(Level.ERROR, subject, self.name, evidence, fix)
+        elif not got.calls and not got.content and finish_of(heard) == "stop" and (generated(heard) or 0) > _HOLLOW:
+            evidence = f"{generated(heard)} tokens were generated, and neither a call nor a text arrives"
+            fix = f"its tool parser does not fit the model: start it with {_likely(subject)}, or without one and with "
+            fix += f"{subject.engine_at('parser')}: none"
+            yield of_model(Level.ERROR, subject, self.name, evidence, fix)
+
+    def _markup(self, subject: Subject, one: Asked, got: Seen, heard: Heard) -> str:
+        """The format of markup that should not have been in the content, where the engine was to read it."""
+        if isinstance(one.plan, EngineParses):
+            return got.leaked or from_text(got.content).format
+        # trtllm-serve takes its markup away wherever it has a parser, whatever it is asked.
+        silent = subject.profile.kind is EngineKind.TRTLLM and subject.facts.parse is Parse.AUTO
+        return from_text(_content(heard)).format if silent else ""
 
     def _leaked(self, subject: Subject, got: Seen, leaked: str) -> Iterable[Finding]:
         facts = subject.facts
@@ -212,9 +227,11 @@ class Auto:
             return  # the file says that there is no parser
         flag = start_flag(subject.profile.kind, leaked)
         evidence = f"the engine gives {leaked} markup as text: it has no tool parser, or the wrong one"
+        says = f"; if it has none, say so: {subject.engine_at('parser')}: none"
+        if subject.profile.kind is EngineKind.VLLM:  # without one it would have refused the tools
+            evidence, says = f"the engine gives {leaked} markup as text: it has the wrong tool parser", ""
         if got.right:
-            says = f"{subject.engine_at('parser')}: none"
-            fix = f"start it with {flag}; if it has no parser, say so: {says}"
+            fix = f"start it with {flag}{says}"
             more = f"{evidence}; the gateway reads it"
             yield of_model(Level.WARNING, subject, self.name, more, fix)
         else:
@@ -253,6 +270,11 @@ class Forced:
 
 CHECKS: Final = (Auto(), Format(), Forced("tool_required", "required"), Forced("tool_named", _NAMED))
 _LOG: Final = "look at the engine's log: its chat template may not know tools"
+
+
+def _likely(subject: Subject) -> str:
+    """The flag for the model's format, as far as it is known."""
+    return start_flag(subject.profile.kind, subject.facts.found.format)
 
 
 def _promised(subject: Subject) -> bool:
