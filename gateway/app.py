@@ -9,7 +9,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -27,6 +27,7 @@ from gateway.background.fetch import Fetch
 from gateway.background.prober import Prober
 from gateway.background.reloader import Reloader
 from gateway.background.resolver import Resolver
+from gateway.background.shared.load import hear, tell
 from gateway.background.shared.store import SharedAccounts
 from gateway.balance.drains import DrainOrder, StandingOrders
 from gateway.balance.endpoint import StateChange
@@ -44,6 +45,7 @@ from gateway.proxy.reactions import Reactions
 from gateway.proxy.verdicts import going_away
 from gateway.settings.source import ConfigFile, Configuration, held
 from gateway.settings.tree import Settings
+from gateway.usage import UsageRow
 from gateway.wire.headers import REQUEST_ID, clean_request_id
 from gateway.wire.sse import with_data
 
@@ -91,7 +93,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         self.deadlines = Deadlines(loop)
         self.ids = Ids()
-        self.shared = SharedAccounts(self.meters, lambda: "", lambda _: None)
+        self.shared = SharedAccounts(self.meters, self._own_load, self._hear_load)
         fetch = Fetch()
         self._resolver = Resolver(lambda: self.plane)
         self._discovery = Discovery(lambda: self.settings, lambda: self.plane, self.apply, fetch)
@@ -172,6 +174,16 @@ class Gateway:
         """
         old, self.plane = self.plane, self._build(settings, self.plane, addresses)
         old.close(self.plane)
+
+    def _own_load(self) -> str:
+        return tell({name: link.engine for name, link in self.plane.engines.items()})
+
+    def _hear_load(self, told: Sequence[str]) -> None:
+        hear({name: link.engine for name, link in self.plane.engines.items()}, told, asyncio.get_running_loop().time())
+
+    async def shared_usage(self, since: str, until: str) -> list[UsageRow] | None:
+        """The usage that all gateways have, None where Redis does not keep it (`api.view.View`)."""
+        return await self.shared.usage(since, until)
 
     @property
     def trouble(self) -> str:

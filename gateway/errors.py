@@ -170,6 +170,13 @@ class StreamInterrupted(ApiError):
     code = "stream_interrupted"
 
 
+class UsageUnavailable(ApiError):
+    """What others have counted cannot be had, and the counts of this process alone would be wrong."""
+
+    status = 503
+    code = "usage_unavailable"
+
+
 class GatewayFailed(ApiError):
     """A fault of the gateway itself."""
 

@@ -287,7 +287,7 @@ def _describe_errors(path: str, described: dict[str, Any]) -> None:
         401: path.startswith("/admin/"),
         403: path.startswith("/admin/"),
         404: "{" in path,
-        503: path.startswith(("/admin/engines", "/admin/reload")),
+        503: path.startswith(("/admin/engines", "/admin/reload", "/admin/usage")),
     }
     for status in (status for status, may_be in given.items() if may_be):
         content = {"application/json": {"schema": _reference("Error")}}

@@ -12,6 +12,7 @@ from gateway.proxy.links import EngineLink
 from gateway.proxy.plane import Asked, Plane
 from gateway.settings.source import Configuration
 from gateway.settings.tree import Settings
+from gateway.usage import UsageRow
 
 MAY_SERVE = frozenset({EndpointState.UNKNOWN, EndpointState.UP, EndpointState.EJECTED})
 """An ejected endpoint is the last resort of its engine, so requests may still be tried on it."""
@@ -76,6 +77,9 @@ class View(Protocol):
     @property
     def meters(self) -> Meters:
         """All counts."""
+
+    async def shared_usage(self, since: str, until: str) -> list[UsageRow] | None:
+        """The usage of these days over all gateways; None where each process keeps its own. Raises ApiError."""
 
     @property
     def trouble(self) -> str:

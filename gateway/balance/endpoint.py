@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from gateway.balance.breaker import Breaker, BreakerSettings, Position
 from gateway.balance.ewma import Ewma
 from gateway.balance.health import HealthCheck, HealthSettings
-from gateway.balance.load import LoadReport
+from gateway.balance.load import LoadReport, extra_load
 
 UNLIMITED: Final = sys.maxsize
 NEVER: Final = -inf
@@ -54,6 +54,8 @@ class Endpoint:
         "label",
         "max_in_flight",
         "order",
+        "others",
+        "others_until",
         "placed",
         "port",
         "reason",
@@ -89,6 +91,8 @@ class Endpoint:
         self.weight = weight
         self.in_flight = 0
         self.extra = 0
+        self.others = 0
+        self.others_until = NEVER
         self.report: LoadReport | None = None
         self.first_token = Ewma(half_life=30.0)
         self.equip(BreakerSettings(), HealthSettings())
@@ -118,6 +122,11 @@ class Endpoint:
     def limit(self) -> int:
         """The most requests in flight, as a number."""
         return UNLIMITED if self.max_in_flight is None else self.max_in_flight
+
+    def foreign(self, now: float) -> int:
+        """Requests that are not ours: as the engine reports, or as other gateways tell, whoever says more."""
+        told = self.others if now < self.others_until else 0
+        return max(extra_load(self.report, now), told)
 
     @property
     def load(self) -> int:

@@ -12,7 +12,7 @@ from engines.profile import EngineKind
 from gateway.balance.breaker import BreakerSettings, Position
 from gateway.balance.endpoint import NEVER, UNLIMITED, Endpoint, EndpointState, Notice, StateChange
 from gateway.balance.health import Health, HealthSettings
-from gateway.balance.load import extra_load, next_change
+from gateway.balance.load import next_change
 from gateway.balance.outlier import OutlierSettings, ejection_limit
 from gateway.balance.slow_start import SlowStart, warm_ceiling
 
@@ -170,7 +170,7 @@ class Engine:
                 endpoint.asked_off = False
             elif endpoint.busy_until < due:
                 due = endpoint.busy_until
-            endpoint.extra = extra_load(endpoint.report, now)
+            endpoint.extra = endpoint.foreign(now)
             change = None if endpoint.report is None else next_change(endpoint.report, now)
             due = min(due, endpoint.breaker.reopens_at, inf if change is None else change)
             self.place(endpoint)

@@ -11,7 +11,7 @@ from gateway.balance.breaker import Position
 from gateway.balance.endpoint import Endpoint, EndpointState
 from gateway.balance.engine import SERVING, Engine
 from gateway.balance.health import Health
-from gateway.balance.load import LoadReport, extra_load, next_change
+from gateway.balance.load import LoadReport, next_change
 from gateway.balance.outcome import Broken, Outcome, Overloaded, Phase, Refused, TimedOut, Verdict, label, verdict
 from gateway.balance.outlier import Sample, ejection_limit, find_outliers
 
@@ -65,10 +65,29 @@ def check_failed(engine: Engine, endpoint: Endpoint, reason: str, now: float, *,
 def report_load(engine: Engine, endpoint: Endpoint, report: LoadReport, now: float) -> None:
     """Take what the engine says about its load."""
     endpoint.report = report
-    endpoint.extra = extra_load(report, now)
+    endpoint.extra = endpoint.foreign(now)
     change = next_change(report, now)
     if change is not None:
         engine.due = min(engine.due, change)
+
+
+def hear_of_others(engine: Engine, endpoint: Endpoint, running: int, until: float, now: float) -> None:
+    """Take what other gateways run on the endpoint; it holds `until` they should have said more."""
+    endpoint.others, endpoint.others_until = running, until
+    endpoint.extra = endpoint.foreign(now)
+    if running:
+        engine.due = min(engine.due, until)
+
+
+def doubt(engine: Engine, endpoint: Endpoint, until: float) -> None:
+    """Another gateway has ejected the endpoint: it is asked last until then, as one that has said it is full.
+
+    It is no more than a hint, and refuses no request: the other one may be cut off where we are not.
+    """
+    if until > endpoint.busy_until:
+        endpoint.busy_until = until
+        engine.due = min(engine.due, until)
+        engine.place(endpoint)
 
 
 def sweep(engine: Engine, now: float) -> None:

@@ -32,6 +32,7 @@ COMMANDS: Final = tuple(
         "plan",
         "serve",
         "simulate",
+        "usage",
         "version",
     )
 ) + tuple(Command(name, f"gateway.cli.{name}", "app") for name in _GROUPS)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
+from urllib.parse import quote
 
 import httpx2
 import typer
@@ -75,6 +76,14 @@ class RunningGateway:
             states = {str(one["url"]): one["state"] in _SERVING for one in engines.get(name, ())}
             standing |= _standing(name, engine.urls, states)
         return standing
+
+    async def usage(self, days: Mapping[str, str]) -> list[dict[str, object]]:
+        """What each key has used of each model on these days (``since``, ``until``)."""
+        query = "&".join(f"{name}={quote(day, safe='')}" for name, day in days.items())
+        found = await self._ask("GET", "/admin/usage" + (f"?{query}" if query else ""))
+        if not isinstance(found, list):
+            raise self._odd("/admin/usage")
+        return found
 
     async def reload(self) -> str | None:
         """Has the gateway read its file at once; gives why it refuses, None if it does not."""

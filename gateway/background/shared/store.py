@@ -17,15 +17,17 @@ import structlog
 from redis.exceptions import NoScriptError, RedisError
 
 from gateway.background.shared.batch import Asked, Batch, Deltas, decode_reply
+from gateway.background.shared.book import read_usage
 from gateway.background.shared.connect import Client, connect
 from gateway.balance.limits.account import Account
 from gateway.balance.limits.availability import Availability
 from gateway.balance.limits.terms import Refusal
 from gateway.balance.limits.windows import today
+from gateway.errors import UsageUnavailable
 from gateway.metrics import Meters
 from gateway.proxy.limiter import Answer, Group, Limiter
 from gateway.settings.keys import State
-from gateway.usage import Spent, UsageBook
+from gateway.usage import Spent, UsageBook, UsageRow
 
 PATIENCE: Final = 0.05
 """Seconds that a batch may take."""
@@ -124,6 +126,18 @@ class SharedAccounts:
     def _gathered(self) -> None:
         self._gathering = None
         self._wake.set()
+
+    async def usage(self, since: str, until: str) -> list[UsageRow] | None:
+        """The common book of these days, both included; None where there is none.
+
+        Raises:
+            UsageUnavailable: Redis does not answer.
+        """
+        if self.state.redis is None:
+            return None
+        if self._client is None or not self.availability.up:
+            raise UsageUnavailable("Redis, which keeps the usage, is away.", retry_after=1.0, should_retry=True)
+        return await read_usage(self._client, self.base, since, until)
 
     # ---- the task
 
@@ -262,7 +276,7 @@ class SharedAccounts:
     @property
     def unsettled(self) -> bool:
         """Whether there is something that the others do not know yet."""
-        return bool(self._settled or self._dirty or self._unsure)
+        return bool(self._settled or self._dirty or self._unsure or len(self._usage))
 
     @property
     def trouble(self) -> str:

@@ -1,0 +1,63 @@
+"""`turnout usage`."""
+
+import asyncio
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gateway.cli.report import read_settings
+from gateway.cli.running import RunningGateway, address_of, token_for
+from gateway.settings import Settings
+
+_COLUMNS: Final = ("day", "key", "model", "requests", "prompt_tokens", "answer_tokens", "estimated")
+
+
+def usage(
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The configuration that says where the gateway is; default: as for serve."),
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="The gateway, if no file says where it is.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="The first day (UTC).")] = None,
+    until: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="The last day (UTC).")] = None,
+    form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+) -> None:
+    """Show what each key has used of each model, day by day, as a running gateway knows it."""
+    if form not in ("table", "json", "csv"):
+        raise typer.BadParameter("--format is table, json or csv")
+    settings = Settings() if url is not None and config is None else read_settings(config).settings
+    days = {name: day for name, day in (("since", since), ("until", until)) if day is not None}
+    rows = asyncio.run(_asked(url or address_of(settings.server), token_for(settings), days))
+    match form:
+        case "json":
+            typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        case "csv":
+            table = csv.DictWriter(sys.stdout, [*_COLUMNS[:2], "tags", *_COLUMNS[2:]], lineterminator="\n")
+            table.writeheader()
+            table.writerows(row | {"tags": " ".join(map(str, _listed(row["tags"])))} for row in rows)
+        case _:
+            _show(rows)
+
+
+async def _asked(url: str, token: str, days: dict[str, str]) -> list[dict[str, object]]:
+    async with RunningGateway(url, token) as running:
+        return await running.usage(days)
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _show(rows: list[dict[str, object]]) -> None:
+    table = Table(*(column.replace("_", " ") for column in _COLUMNS), box=None, pad_edge=False)
+    for column in table.columns[3:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*(str(row[column]) for column in _COLUMNS))
+    Console(highlight=False, emoji=False, markup=False).print(table if rows else "nothing has been used")
