@@ -186,8 +186,16 @@ FORMATS: Final[tuple[Format, ...]] = (
         (
             Grammar(Kernel.JSON, opens=("<|python_tag|>",), skips=("<|python_tag|>",)),
             Grammar(Kernel.JSON, skips=("<|python_tag|>",), at_start=True, only_offered=True),
+            Grammar(
+                Kernel.XML,
+                item_opens=("<function=",),
+                item_closes=("</function>",),
+                head=Head(ends=(">",)),
+                only_offered=True,
+            ),
         ),
         special=True,
+        foreign=(Grammar(Kernel.PYTHONIC, opens=("<|python_tag|>",), suffix=".call"),),
     ),
     Format("pythonic", "Llama 3.2 1B and 3B, ToolACE", _pythonic("<|python_start|>", "<|python_end|>")),
     Format("llama4_pythonic", "Llama 4", _pythonic("<|python_start|>", "<|python_end|>"), special=True),

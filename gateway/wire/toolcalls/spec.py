@@ -99,6 +99,7 @@ class Grammar:
         only_offered: a call must name an offered tool.
         fenced: the shape may stand in a code fence.
         prefixes: what may stand before the name (`functions.`), and is no part of it.
+        suffix: what may stand after the name of a PYTHONIC call, and is no part of it.
         indexed: names end in `:INDEX`, and name and index are the call's id.
         list_of: opening brackets that begin a list of JSON calls where a name is expected (Mistral).
     """
@@ -128,6 +129,7 @@ class Grammar:
     only_offered: bool = False
     fenced: bool = False
     prefixes: tuple[str, ...] = ()
+    suffix: str = ""
     indexed: bool = False
     list_of: bool = False
 

@@ -41,7 +41,7 @@ def read(reader: Reader, grammar: Grammar) -> Pull[None]:
     """
     cursor = reader.cursor
     if (yield from cursor.peek()) != "[":
-        yield from _call(reader)
+        yield from _call(reader, grammar)
         return
     cursor.take(cursor.pos + 1)
     first = reader.sink.count
@@ -56,16 +56,17 @@ def read(reader: Reader, grammar: Grammar) -> Pull[None]:
             if char == "]":
                 return
         elif char:
-            yield from _call(reader)
+            yield from _call(reader, grammar)
             reader.only_offered = False
         else:
             raise CutError
 
 
-def _call(reader: Reader) -> Pull[None]:
+def _call(reader: Reader, grammar: Grammar) -> Pull[None]:
     cursor = reader.cursor
     reader.named = None
-    name = reader.name((yield from cursor.run(_IDENTIFIER, MAX_NAME)))
+    written = yield from cursor.run(_IDENTIFIER, MAX_NAME)
+    name = reader.name(written.removesuffix(grammar.suffix))
     yield from cursor.spaces()
     yield from reader.expect("(")
     reader.named = (name, "")

@@ -24,6 +24,22 @@ def test_llama_joins_calls_in_many_ways(joint: str, start: str) -> None:
     assert read(text, "llama3_json") == (None, None, PARIS + TIME, "tool_calls")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<|python_tag|>get_weather.call(city="Paris")<|eom_id|>',
+        '<|python_tag|>get_weather(city="Paris")',
+        '<function=get_weather>{"city": "Paris"}</function><|eom_id|>',
+        '<function=get_weather>{"city": "Paris"}',
+    ],
+)
+def test_llama_calls_as_its_built_in_and_custom_tools_are_called(text: str) -> None:
+    """The two other ways that its prompts teach, for offered tools."""
+    assert read(text, "llama3_json") == (None, None, PARIS, "tool_calls")
+    content, _, calls, _ = read(text.replace("get_weather", "nope").removesuffix("<|eom_id|>"), "llama3_json")
+    assert (content, calls) == (text.replace("get_weather", "nope").removesuffix("<|eom_id|>"), [])
+
+
 def test_text_after_a_llama_call_keeps_its_semicolon() -> None:
     """Only before another call it is markup."""
     text = '{"name": "get_weather", "parameters": {"city": "Paris"}}; done'
