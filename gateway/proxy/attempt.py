@@ -38,10 +38,10 @@ BROKEN_ANSWER: Final = "The engine's answer made no sense."
 
 
 class Attempt(msgspec.Struct, eq=False):
-    """Sends on `send`, listens, reports once how it ended. ``committed`` is set by the owner."""
+    """Sends on `send`, listens, reports once how it ended. ``committed`` is set by the owner, which may change."""
 
     _plane: Plane
-    _owner: Owner
+    owner: Owner
     _call: Call
     _asked: Asked
     lease: Lease
@@ -190,9 +190,9 @@ class Attempt(msgspec.Struct, eq=False):
     def _pass_on(self, relay: StreamRelay | NamedStream, data: bytes, *, complete: bool) -> None:
         if data:
             if out := relay.feed(data):
-                self._owner.on_stream(out)
+                self.owner.on_stream(out)
             else:
-                self._owner.on_heard()
+                self.owner.on_heard()
         if relay.error is not None:
             self._drop()
             profile = self.destination.link.profile
@@ -209,7 +209,7 @@ class Attempt(msgspec.Struct, eq=False):
     def _complete(self, tail: bytes) -> None:
         self._count_stream()
         self._end(SERVED, self._plane.loop.time())
-        self._owner.on_stream_end(tail)
+        self.owner.on_stream_end(tail)
 
     def _collect(self, connection: Connection, data: bytes, *, complete: bool) -> None:
         if data:
@@ -295,7 +295,7 @@ class Attempt(msgspec.Struct, eq=False):
             meter.output_tokens += usage.completion_tokens
         now = self._plane.loop.time()
         self._end(SERVED, now)
-        self._owner.on_whole(answer, now)
+        self.owner.on_whole(answer, now)
 
     # ---- endings
 
@@ -321,7 +321,7 @@ class Attempt(msgspec.Struct, eq=False):
         if self.committed:
             self._count_stream()
         self._end(outcome, self._plane.loop.time())
-        self._owner.on_failure(outcome, error)
+        self.owner.on_failure(outcome, error)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

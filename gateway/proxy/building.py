@@ -11,6 +11,7 @@ from engines.profile import Operation, Profile
 from gateway.balance.admission import AdmissionSettings
 from gateway.balance.endpoint import Notice
 from gateway.balance.fallback import Cause, Fallbacks
+from gateway.balance.hedge import FirstTokens
 from gateway.balance.lease import Target
 from gateway.balance.retry import RetryBudget, RetrySettings
 from gateway.balance.route import Route
@@ -149,6 +150,9 @@ def _model(
             _shapes(link.profile_under(configured), settings),
         )
     causes = frozenset(Cause(cause) for cause in settings.fallback_on)
+    hedge = None
+    if settings.hedge is not None:
+        hedge = FirstTokens() if before is None or before.hedge is None else before.hedge
     for asked in (name, *settings.aliases):
         names = {operation: AnswerNames(operation, asked) for operation in Operation}
         yield (
@@ -165,6 +169,7 @@ def _model(
                 key_of(settings),
                 queue,
                 Fallbacks(settings.fallbacks, causes),
+                hedge=hedge,
             ),
         )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from gateway.balance.admission import Ticket
 from gateway.balance.endpoint import Endpoint
@@ -11,6 +12,15 @@ from gateway.balance.retry import Attempts
 from gateway.balance.route import Unavailable
 from gateway.errors import ApiError, ContextLengthExceeded
 from gateway.proxy.queueing import AdmissionQueue, Waiter
+
+
+class Second(Protocol):
+    """A second attempt beside the first (`gateway.proxy.hedging`)."""
+
+    __slots__ = ()
+
+    def stop(self) -> None:
+        """Nobody waits for it any more."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +36,7 @@ class Detour:
     stand_ins: tuple[str, ...] = ()
     """The models that have been given the request instead of the one that was asked for, the present one last."""
     cause: Cause | None = None
+    second: Second | None = None
 
     def calls_for(self, end: Outcome | Unavailable, *, patient: bool) -> Cause | None:
         """Why another model should stand in, if it should. ``patient``: even after a first token that did not come."""
@@ -37,6 +48,9 @@ class Detour:
 
     def leave(self) -> None:
         """Ends every wait."""
+        if self.second is not None:
+            self.second.stop()
+            self.second = None
         if self.pause is not None:
             self.pause.cancel()
         if self.place is not None:

@@ -20,10 +20,10 @@ from gateway.proxy.attempt import Attempt
 from gateway.proxy.downstream import Downstream, Inbound
 from gateway.proxy.fanout import FanOut
 from gateway.proxy.heartbeat import BEAT, Heartbeat
+from gateway.proxy.hedging import Hedger
 from gateway.proxy.limiter import Limiter, Permit
 from gateway.proxy.outgoing import check_asked
 from gateway.proxy.plane import Plane
-from gateway.proxy.seeking import Seeker
 from gateway.proxy.spending import cost_of
 from gateway.usage import Spent
 from gateway.wire.anthropic import ANTHROPIC
@@ -33,7 +33,7 @@ from gateway.wire.openai import parse_call
 _FAILURES: Final = {503: "unavailable", 504: "timed_out"}
 
 
-class Exchange(Seeker):
+class Exchange(Hedger):
     """Serves one request. Its carrier calls `begin`, then `client_gone`, `client_paused`, `client_resumed`."""
 
     __slots__ = ("_body", "_first_at", "_heartbeat", "_last_at", "_opened", "_paused_at", "_permit", "request_id")
@@ -78,6 +78,8 @@ class Exchange(Seeker):
                 self._plane.deadlines.put(self._heartbeat, self.started + interval)
             if guard is None or self._admit(guard.limiter):
                 self._try()
+                if asked.hedge is not None and call.stream:
+                    self._plan_hedge(asked.hedge)
         except ApiError as error:
             self._fail(error)
 
@@ -157,6 +159,8 @@ class Exchange(Seeker):
             self._first_at = now
             attempt.lease.proven(now)
             meter.first_token.observe(now - self.started)
+            if self._asked.hedge is not None:
+                self._begun(self._asked.hedge, now)
             limits = self._limits
             if limits.idle < limits.first_token:  # else the look at the first token's limit comes soon enough
                 self._down.wake_at(min(now + limits.idle, self._total))

@@ -17,6 +17,7 @@ from engines.profile import Operation, Unknown
 from gateway.balance.admission import AdmissionSettings
 from gateway.balance.endpoint import Endpoint
 from gateway.balance.fallback import Fallbacks
+from gateway.balance.hedge import FirstTokens
 from gateway.balance.retry import RetryBudget, RetrySettings
 from gateway.balance.route import Route
 from gateway.logs import Observer
@@ -95,6 +96,8 @@ class Asked:
     fallbacks: Fallbacks = field(default_factory=Fallbacks)
     stand_ins: Mapping[str, "Asked"] = field(default_factory=dict)
     """The fallback models, under the name that this one was asked by."""
+    hedge: FirstTokens | None = None
+    """When a first token is late; None if no second endpoint is asked then."""
     mixed: bool = field(init=False)
     """Whether there are several engines, of which some may not have an operation."""
 

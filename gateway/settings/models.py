@@ -111,6 +111,12 @@ class Model(Section):
     fallback_on: tuple[FallbackCause, ...] = Field(
         default=("overload", "engine_loss"), description="what a fallback model stands in for"
     )
+    hedge: Literal["p95"] | None = Field(
+        default=None,
+        description="p95: a stream whose first token takes longer than that of 95% of the recent ones is asked for at "
+        "another replica too, and the first that answers is taken; counts against retry.budget; default: never",
+        examples=["p95"],
+    )
     task: Task = Field(default="chat", description="what the model does")
     context: PositiveNumber | None = Field(
         default=None,
