@@ -363,7 +363,8 @@ async def test_a_stream_without_the_usage_that_was_asked_for_is_found(doctor: Do
     assert "no usage" in finding.evidence
 
 
-async def test_a_stream_that_repeats_what_it_has_said_is_found(doctor: Doctor) -> None:
+@pytest.mark.parametrize("only", [None, 3], ids=["always", "once"])
+async def test_a_stream_that_repeats_what_it_has_said_is_found(doctor: Doctor, only: int | None) -> None:
     said: list[str] = []
 
     def so_far(path: str, body: bytes) -> bytes:
@@ -372,7 +373,8 @@ async def test_a_stream_that_repeats_what_it_has_said_is_found(doctor: Doctor) -
         event = json.loads(body[6:])
         for choice in event["choices"]:
             said.append(choice["delta"].get("content") or "")
-            choice["delta"]["content"] = "".join(said)
+            if only is None or len(said) == only:
+                choice["delta"]["content"] = "".join(said)
         return b"data: " + json.dumps(event).encode() + b"\n\n"
 
     async with bent(so_far) as running:

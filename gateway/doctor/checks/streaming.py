@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from engines.profile import EngineKind, Operation
@@ -110,7 +110,7 @@ class Stream:
             elif events.usage is None:
                 yield of_model(Level.WARNING, subject, self.name, _NO_USAGE, _usage_fix(subject))
             elif _repeats(events.texts):
-                evidence = "events hold the whole text so far instead of what is new"
+                evidence = "events hold the whole text so far instead of only what is new"
                 yield of_model(Level.ERROR, subject, self.name, evidence, "renew the engine")
 
 
@@ -124,8 +124,13 @@ def _usage_fix(subject: Subject) -> str:
 
 
 def _repeats(texts: Sequence[str]) -> bool:
-    return len(texts) > 2 and all(
+    """Whether every event begins with the one before, or a later one with all that was said before it."""
+    growing = len(texts) > 2 and all(
         len(after) > len(before) and after.startswith(before) for before, after in pairwise(texts)
+    )
+    said = list(accumulate(texts))
+    return growing or any(
+        len(before) > 3 and after.startswith(before) for before, after in zip(said, texts[1:], strict=False)
     )
 
 
