@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from engines.profile import EngineKind
@@ -14,14 +15,16 @@ from engines.simulator import SimulatedModel, build_app
 from engines.simulator.server import RunningEngine, start
 from engines.simulator.wire import Request
 from tests.integration.doctor import PATIENCE, engine, examination
-from tests.support.process import clean_environment
+from tests.support.process import Process, clean_environment
 
 
-async def turnout_doctor(folder: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
+async def turnout_doctor(
+    folder: Path, *arguments: str, results: str | None = "results", **environment: str
+) -> tuple[int, str, str]:
     """Exit code and both outputs; the engines go on answering meanwhile, in the test's own loop."""
-    results = ("--results", str(folder / "results"))
+    kept = () if results is None else ("--results", results)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway", "doctor", *arguments, *results),
+        *(sys.executable, "-m", "gateway", "doctor", *arguments, *kept),
         cwd=folder,
         env=clean_environment(**environment),
         stdin=asyncio.subprocess.DEVNULL,
@@ -144,3 +147,22 @@ async def test_an_engine_is_never_asked_for_more_than_was_stated(tmp_path: Path,
     await running.stop()
     assert 8 < counted.requests <= cost.requests
     assert 30 < counted.tokens <= cost.tokens
+
+
+async def test_the_admin_api_gives_the_last_results_of_the_file_in_force(tmp_path: Path) -> None:
+    """Nothing before the first run; afterwards what it found, with the version that told it."""
+    async with engine("triton", "m") as url:
+        text = f"engines: {{e: {{kind: triton, urls: [{url}]}}}}\nmodels: {{m: {{engine: e}}}}\n"
+        (tmp_path / "turnout.yaml").write_text(text)
+        state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+        serving = Process(tmp_path, "serve", "--config", "turnout.yaml", "--port", "0", environment=state)
+        try:
+            admin = f"http://127.0.0.1:{await serving.listening()}/admin/doctor"
+            async with httpx2.AsyncClient(trust_env=False) as client:
+                assert (await client.get(admin)).json() == []
+                await turnout_doctor(tmp_path, "turnout.yaml", results=None, **state)
+                (run,) = (await client.get(admin)).json()
+        finally:
+            serving.kill()
+    assert (run["engine"], run["version"]) == ("e", "unknown")
+    assert [(finding["check"], finding["level"]) for finding in run["findings"]] == [("default_tokens", "warning")]
