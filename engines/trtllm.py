@@ -150,7 +150,14 @@ FAULT_RULES = (
 PROFILE = Profile(
     kind=EngineKind.TRTLLM,
     title="trtllm-serve",
-    paths={Operation.CHAT: b"/v1/chat/completions", Operation.COMPLETIONS: b"/v1/completions"},
+    paths={
+        Operation.CHAT: b"/v1/chat/completions",
+        Operation.COMPLETIONS: b"/v1/completions",
+        # In versions of 2026 (read in the source, not recorded); older ones answer 404.
+        Operation.RESPONSES: b"/v1/responses",
+        Operation.MESSAGES: b"/v1/messages",
+        Operation.COUNT_TOKENS: b"/v1/messages/count_tokens",
+    },
     tables={Operation.CHAT: CHAT, Operation.COMPLETIONS: COMPLETIONS},
     health=HealthProbe("/health", not_ready=frozenset({500, 503})),
     fault_rules=FAULT_RULES,

@@ -192,6 +192,14 @@ SERVICE: tuple[Habit, ...] = (
         "tests/integration/test_control_plane.py::test_head_is_answered_as_get_is",
         _HEADERS + "preflight_needs_no_key_and_follows_the_allow_list",
     ),
+    same(
+        "`/v1/responses` and `/v1/messages` exist on some: vLLM's Python frontend, newer trtllm-serve",
+        EVERY,
+        "400 that says so elsewhere; one that says 404 is not asked again for a while where another has it",
+        "tests/integration/test_responses.py::test_an_engine_without_the_path_is_a_clear_refusal",
+        "tests/integration/test_responses.py::test_an_older_engine_without_the_path",
+        "tests/integration/test_responses.py::test_an_older_engine_beside_one_with_the_path_is_asked_once",
+    ),
     passed_on(
         "A LoRA adapter is a model with a name of its own; Triton's is the model's with a separator",
         EVERY,

@@ -188,12 +188,20 @@ SHAPES: Final[Mapping[Operation, tuple[str, str, str]]] = {
     Operation.CHAT: ("ChatRequest", "ChatAnswer", "Continue a conversation."),
     Operation.COMPLETIONS: ("CompletionRequest", "CompletionAnswer", "Continue a text."),
     Operation.EMBEDDINGS: ("EmbeddingRequest", "EmbeddingAnswer", "Turn texts into vectors (vLLM engines)."),
-    Operation.RESPONSES: ("ResponseRequest", "ResponseAnswer", "OpenAI's Responses API (vLLM engines)."),
-    Operation.MESSAGES: ("MessageRequest", "MessageAnswer", "Anthropic's Messages API (vLLM engines)."),
+    Operation.RESPONSES: (
+        "ResponseRequest",
+        "ResponseAnswer",
+        "OpenAI's Responses API (vLLM engines, newer trtllm-serve).",
+    ),
+    Operation.MESSAGES: (
+        "MessageRequest",
+        "MessageAnswer",
+        "Anthropic's Messages API (vLLM engines, newer trtllm-serve).",
+    ),
     Operation.COUNT_TOKENS: (
         "CountTokensRequest",
         "CountTokensAnswer",
-        "Count the tokens of a message (vLLM engines).",
+        "Count the tokens of a message (vLLM engines, newer trtllm-serve).",
     ),
     Operation.RERANK: ("RerankRequest", "RerankAnswer", "Sort documents by a query (models of task rerank)."),
     Operation.SCORE: ("ScoreRequest", "ScoreAnswer", "Compare texts (models of task rerank)."),

@@ -4,9 +4,9 @@ import asyncio
 import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from engines.profile import Build, EngineKind, Operation, Profile
+from engines.profile import Build, EngineKind, FaultKind, Operation, Profile
 from engines.registry import profile
 from gateway.balance.endpoint import Endpoint, Notice
 from gateway.balance.engine import Engine, Resilience
@@ -19,6 +19,9 @@ from gateway.settings.values import MANY_ADDRESSES
 
 Addresses: TypeAlias = Mapping[str, tuple[str, ...]]
 """What the names in ``dns+`` URLs stand for, by URL."""
+
+EVERYWHERE: Final = frozenset({Operation.CHAT, Operation.COMPLETIONS})
+"""Operations that every engine has."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +41,8 @@ class EngineLink:
     ``endpoints`` also holds those that have left while requests still run on them. ``addresses`` is what the names of
     ``dns+`` URLs stand for now. ``queues`` are served when an attempt ends here. ``wants_load``: somebody chooses by
     what the engine says about its load. ``without_parser``: it has said that it was started without a tool parser.
-    ``refusing``: the endpoints that refuse our credentials.
+    ``refusing``: the endpoints that refuse our credentials. ``lacking``: operations whose paths it has said not
+    to have.
     """
 
     engine: Engine
@@ -55,6 +59,7 @@ class EngineLink:
     without_parser: bool = False
     refusing: set[Endpoint] = field(default_factory=set)
     build: Build = field(default_factory=Build)
+    lacking: set[Operation] = field(default_factory=set)
 
     def is_meant_by(self, settings: EngineSettings) -> bool:
         """Whether an engine that is configured so, under the same name, is this one."""
@@ -63,11 +68,17 @@ class EngineLink:
     def learn(self, build: Build) -> None:
         """Takes in what the engine says about itself, which with its settings chooses among the profile's variants."""
         self.build = build
+        self.lacking.clear()
         self.profile = self.profile_under(self.settings)
 
     def profile_under(self, settings: EngineSettings) -> Profile:
         """What the profile is, or would be, under these settings."""
         return profile(settings.kind).for_build(replace(self.build, guided=settings.guided_decoding))
+
+    def heard(self, fault: FaultKind, operation: Operation) -> None:
+        """Takes in that an engine has no such path: until it is looked at again, others are asked if there are any."""
+        if fault is FaultKind.NO_SUCH_PATH and operation not in EVERYWHERE:
+            self.lacking.add(operation)
 
     def adopt(self, settings: EngineSettings, known: Addresses, now: float) -> None:
         """Goes on under other settings. What is under way is finished. ``known``: what names stand for now."""

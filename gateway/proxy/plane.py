@@ -26,7 +26,7 @@ from gateway.proxy.affinity import Key, session_header
 from gateway.proxy.deadlines import Deadlines
 from gateway.proxy.guard import Guard
 from gateway.proxy.limits import Limits
-from gateway.proxy.links import Addresses, EndpointLink, EngineLink, serves
+from gateway.proxy.links import EVERYWHERE, Addresses, EndpointLink, EngineLink, serves
 from gateway.proxy.queueing import AdmissionQueue
 from gateway.proxy.tooling import Tooling
 from gateway.settings.tree import Settings
@@ -44,9 +44,6 @@ TASKS: Final[Mapping[Operation, str]] = {
     Operation.SCORE: "rerank",
 }
 """What a model must be for, to be asked for an operation; operations that are not here take any model."""
-
-EVERYWHERE: Final = frozenset({Operation.CHAT, Operation.COMPLETIONS})
-"""Operations that every engine has."""
 
 
 class Ids:
@@ -117,10 +114,12 @@ class Asked:
         return operation in EVERYWHERE or any(serves(each.link, operation) for each in self.destinations.values())
 
     def strangers(self, operation: Operation) -> tuple[Endpoint, ...]:
-        """The endpoints that cannot be asked for an operation, because their engine does not have it."""
+        """The endpoints that cannot be asked for an operation, because their engine does not have it, or said so."""
         if operation in EVERYWHERE:
             return ()
-        links = [each.link for each in self.destinations.values() if not serves(each.link, operation)]
+        able = [each.link for each in self.destinations.values() if serves(each.link, operation)]
+        willing = [link for link in able if operation not in link.lacking] or able
+        links = [each.link for each in self.destinations.values() if each.link not in willing]
         return tuple(endpoint for link in links for endpoint in link.engine.endpoints)
 
 

@@ -323,12 +323,11 @@ async def test_the_gateways_own_refusals(
     assert engine.requests == []
 
 
-@pytest.mark.parametrize("kind", ["trtllm", "triton"])
 @pytest.mark.parametrize("path", [MESSAGES, COUNT_TOKENS])
 async def test_an_engine_without_the_path_is_a_clear_refusal(
-    gateway: Gateway, engine: ScriptedEngine, kind: str, path: str
+    gateway: Gateway, engine: ScriptedEngine, path: str
 ) -> None:
-    serving = await gateway(one_engine(engine, kind))
+    serving = await gateway(one_engine(engine, "triton"))
     async with await serving.connect() as client:
         await client.post(path, TELL)
         answer = await client.answer()

@@ -14,7 +14,7 @@ from tests.integration.conftest import Gateway, one_engine
 from tests.support.client import Client
 from tests.support.json_type import Json
 from tests.support.named_bytes import ASK, RESPONSE_ID, RESPONSES, named, read_named, response, response_events
-from tests.support.openai_bytes import vllm_error
+from tests.support.openai_bytes import CHAT, HELLO, completion, vllm_error
 from tests.support.scripted import ScriptedEngine, Talk, in_turn, reply, silent, stream
 from tests.support.sdk import openai_client
 from tests.support.serving import Serving
@@ -262,11 +262,8 @@ async def test_after_a_heartbeat_an_error_is_a_failed_response(gateway: Gateway,
 # ---- refusals
 
 
-@pytest.mark.parametrize("kind", ["trtllm", "triton"])
-async def test_an_engine_without_the_path_is_a_clear_refusal(
-    gateway: Gateway, engine: ScriptedEngine, kind: str
-) -> None:
-    serving = await gateway(one_engine(engine, kind))
+async def test_an_engine_without_the_path_is_a_clear_refusal(gateway: Gateway, engine: ScriptedEngine) -> None:
+    serving = await gateway(one_engine(engine, "triton"))
     async with await serving.connect() as client:
         await client.post(RESPONSES, ASK)
         answer = await client.answer()
@@ -296,14 +293,52 @@ async def test_a_model_on_several_engines_is_served_by_those_that_have_the_path(
     assert other.requests == []
 
 
-async def test_an_older_engine_without_the_path(client: Client, engine: ScriptedEngine) -> None:
-    """Also vLLM's Rust frontend, which answers an empty 404."""
-    engine.on(RESPONSES, in_turn(reply(b'{"detail":"Not Found"}', status=404), reply(b"", status=404)))
-    for _ in range(2):
-        await client.post(RESPONSES, ASK)
-        answer = await client.answer()
-        assert answer.status == 400
-        assert "no such endpoint" in answer.error["message"]
+@pytest.mark.parametrize("body", [b'{"detail":"Not Found"}', b""], ids=["older", "rust"])
+@pytest.mark.parametrize("kind", ["vllm", "trtllm"])
+async def test_an_older_engine_without_the_path(
+    gateway: Gateway, engine: ScriptedEngine, kind: str, body: bytes
+) -> None:
+    """Also vLLM's Rust frontend, which answers an empty 404. It is asked again each time: it may have been replaced."""
+    engine.on(RESPONSES, reply(body, status=404))
+    engine.on(CHAT, reply(completion()))
+    serving = await gateway(one_engine(engine, kind))
+    async with await serving.connect() as client:
+        for _ in range(2):
+            await client.post(RESPONSES, ASK)
+            answer = await client.answer()
+            assert (answer.status, answer.error["param"]) == (400, "model")
+            assert "no such endpoint" in answer.error["message"]
+        await client.post(CHAT, HELLO)
+        assert (await client.answer()).status == 200
+    assert len(engine.requests) == 3
+
+
+async def test_an_older_engine_beside_one_with_the_path_is_asked_once(
+    gateway: Gateway, engine: ScriptedEngine, other: ScriptedEngine
+) -> None:
+    serving = await gateway(
+        {
+            "engines": {"t": {"kind": "trtllm", "urls": [other.url]}, "v": {"kind": "vllm", "urls": [engine.url]}},
+            "models": {"m": {"targets": [{"engine": "t", "weight": 9}, {"engine": "v"}]}},
+        }
+    )
+    engine.on(RESPONSES, reply(response()))
+    async with await serving.connect() as client:
+        statuses = []
+        for _ in range(4):
+            await client.post(RESPONSES, ASK)
+            statuses.append((await client.answer()).status)
+
+        assert statuses == [400, 200, 200, 200]
+        assert len(other.requests) == 1
+
+        link = serving.plane.engines["t"]
+        link.learn(link.build)  # somebody has looked: it may have been replaced
+        other.on(RESPONSES, reply(response()))
+        for _ in range(2):
+            await client.post(RESPONSES, ASK)
+            assert (await client.answer()).status == 200
+    assert len(other.requests) > 1
 
 
 @pytest.mark.parametrize("model", ["vectors", "ranker"])
