@@ -23,7 +23,7 @@ help:
 	@echo 'make loadtest  loads simulated engines, with and without the gateway; the report is in build/loadtest'
 	@echo 'make faults    lets engines fail under load, for a quarter of an hour; make faults ARGS=--short for a minute or two'
 	@echo 'make check     ruff, mypy, import contracts'
-	@echo 'make config    writes the JSON Schema and the reference of the configuration anew, from its settings'
+	@echo 'make config    writes anew what is made of settings: JSON Schema, reference, engines in docker-compose.yml'
 	@echo 'make lock      renews requirements/*.lock from pyproject.toml and requirements/*.in'
 	@echo 'make clean     removes the environments and caches'
 
@@ -58,9 +58,14 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 # What a test compares with the settings.
+ENGINE := $(BIN)/turnout engines
 config: $(READY)
 	$(BIN)/turnout check --schema >config/turnout.schema.json
 	$(BIN)/turnout check --reference >config/turnout.reference.yaml
+	$(ENGINE) compose vllm --config config/compose/cpu.yaml --into docker-compose.yml
+	for name in vllm trtllm triton; do \
+		$(ENGINE) compose $$name --config config/compose/gpu.yaml --into docker-compose.yml || exit 1; done
+	$(ENGINE) command trtllm --settings --config config/compose/gpu.yaml >config/engines/trtllm.yaml
 
 # UPGRADE=--upgrade takes newer releases; without it, only what pyproject.toml asks for changes.
 lock: $(READY)

@@ -108,5 +108,7 @@ def _words(table: FlagTable, flag: str, value: object) -> Iterator[str]:
             yield from map(str, value)
         case float():
             yield from (flag, f"{value:g}")
+        case -1:  # a context length, see engines/launch/values.py
+            yield from (flag, "auto")
         case _:
             yield from (flag, str(value))

@@ -33,6 +33,7 @@ class Container(Section):
         description="a volume's name, a folder (with a slash in it), or a claim in Kubernetes; downloaded weights are "
         "kept there, at /models",
     )
+    weights_size: Bytes = Field(default=100 * 2**30, description="Kubernetes only: size of the claim for the weights")
     volumes: tuple[Mount, ...] = Field(
         default=(),
         description="further mounts, SOURCE:/TARGET or SOURCE:/TARGET:ro",

@@ -63,9 +63,9 @@ def command(launch: TrtllmLaunch, host: str, port: int) -> Command:
     if launch.task == "embedding":
         options = ((name, option_of(info)) for name, info in TrtllmLaunch.model_fields.items())
         without |= {name for name, option in options if option is not None and option.flag not in EMBEDDINGS}
-    settings = _settings(launch)
+    settings = _settings(launch) if launch.task == "chat" else {}
     words = [*start, *flag_words(launch, FLAGS, without)]
-    if settings and launch.task == "chat":
+    if settings:
         words += ["--config", SettingsPath()]
     return Command((*words, *launch.extra_args), dict(_environment(launch)), settings or None)
 

@@ -159,6 +159,14 @@ def _host(value: object) -> str:
     return text
 
 
+def bytes_text(size: object) -> str:
+    """Bytes in the largest power of 1024 that leaves a whole number: `4GiB`."""
+    number = int(str(size))
+    units = [(factor, f"{unit}iB") for unit, factor in _BINARY.items() if number and number % factor == 0]
+    factor, unit = max(units, default=(1, ""))
+    return f"{number // factor}{unit}"
+
+
 _COUNT_TEXT: Final = r"^\s*[0-9]{1,15}(\.[0-9]{1,6})?\s*[kKmMgGtT]?\s*$"
 _BYTES_TEXT: Final = r"^\s*[0-9]{1,15}(\.[0-9]{1,6})?\s*([kKmMgGtT]?(i?B)?)\s*$"
 _ABOVE_ZERO: Final = {"type": "integer", "minimum": 1}
@@ -185,7 +193,9 @@ ContextLength = Annotated[
 Bytes = Annotated[
     int,
     BeforeValidator(_bytes),
-    Written(any_of(_ABOVE_ZERO, {"type": "string", "pattern": _BYTES_TEXT}, VARIABLE, expected=_BYTES_HELP)),
+    Written(
+        any_of(_ABOVE_ZERO, {"type": "string", "pattern": _BYTES_TEXT}, VARIABLE, expected=_BYTES_HELP), bytes_text
+    ),
 ]
 Fraction = Annotated[
     float,

@@ -22,6 +22,7 @@ import redis
 from openai import OpenAI
 from ruamel.yaml import YAML
 
+from gateway.cli import main
 from tests.conftest import ROOT
 from tests.running import Running, eventually, running
 
@@ -124,6 +125,35 @@ def test_each_gpu_engine_has_a_gpu_weights_and_a_health_check(services: Tree) ->
         assert services[name]["environment"]["HF_HOME"] == "/models"
     for name in ("trtllm", "triton"):
         assert services[name]["ulimits"] == {"memlock": -1, "stack": 64 * 2**20}
+
+
+SERVICES = {
+    "vllm-cpu": ("cpu", "vllm"),
+    "vllm": ("gpu", "vllm"),
+    "trtllm": ("gpu", "trtllm"),
+    "triton": ("gpu", "triton"),
+}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_each_engines_service_is_what_its_launch_settings_make(service: str, tmp_path: Path) -> None:
+    """`make config` renews them; each is renewed here, and the file stays as it is."""
+    choice, engine = SERVICES[service]
+    copy = tmp_path / "docker-compose.yml"
+    copy.write_text(COMPOSE.read_text())
+
+    config = str(CONFIGS / f"{choice}.yaml")
+    assert main(["engines", "compose", engine, "--config", config, "--into", str(copy)]) == 0
+    assert copy.read_text() == COMPOSE.read_text(), "stale: run `make config`"
+
+
+def test_the_file_of_trtllms_further_settings_is_what_its_launch_settings_make(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["engines", "command", "trtllm", "--settings", "--config", "config/compose/gpu.yaml"]) == 0
+
+    assert capsys.readouterr().out == (ROOT / "config/engines/trtllm.yaml").read_text(), "stale: run `make config`"
 
 
 def test_tritons_model_repository_is_complete() -> None:

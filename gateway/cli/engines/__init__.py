@@ -5,11 +5,21 @@ from typing import Final
 import typer
 
 from gateway.cli.engines.capabilities import show_capabilities
+from gateway.cli.engines.command import show_command
+from gateway.cli.engines.compose import show_compose
+from gateway.cli.engines.kubernetes import show_kubernetes
+from gateway.cli.engines.run import run_engine
 
-app: Final = typer.Typer(help="What the gateway knows about engines.", no_args_is_help=True, add_completion=False)
+app: Final = typer.Typer(
+    help="How engines are started, and what the gateway knows about them.", no_args_is_help=True, add_completion=False
+)
 app.command("capabilities")(show_capabilities)
+app.command("command")(show_command)
+app.command("compose")(show_compose)
+app.command("kubernetes")(show_kubernetes)
+app.command("run")(run_engine)
 
 
 @app.callback()
 def _group() -> None:
-    """What the gateway knows about engines."""
+    """How engines are started, and what the gateway knows about them."""

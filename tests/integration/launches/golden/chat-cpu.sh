@@ -1,0 +1,1 @@
+VLLM_CPU_KVCACHE_SPACE=4 VLLM_CPU_OMP_THREADS_BIND=0-7 VLLM_LOGGING_LEVEL=WARNING vllm serve Qwen/Qwen2.5-0.5B-Instruct --host 127.0.0.1 --port 8010 --dtype bfloat16 --max-model-len 4096 --enforce-eager

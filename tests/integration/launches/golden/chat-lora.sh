@@ -1,0 +1,1 @@
+vllm serve mistralai/Mistral-7B-Instruct-v0.3 --host 0.0.0.0 --port 8000 --max-loras 2 --max-lora-rank 64 --generation-config vllm --enable-auto-tool-choice --tool-call-parser mistral --enable-lora --lora-modules sql=/adapters/sql support=/adapters/support --structured-outputs-config '{"backend": "xgrammar"}'

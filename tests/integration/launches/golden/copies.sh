@@ -1,0 +1,1 @@
+NCCL_DEBUG=WARN NOTE='costs $5, it'"'"'s "cheap"' vllm serve Qwen/Qwen3-30B-A3B --host 0.0.0.0 --port 8000 --tensor-parallel-size 2 --no-enable-prefix-caching --exclude-tools-when-tool-choice-none --sse-keep-alive-interval 15 --data-parallel-size 2

@@ -1,0 +1,1 @@
+CUDA_VISIBLE_DEVICES=GPU-5c1a3b2e-7d0f-4a3b-9d5e-0f1e2d3c4b5a vllm serve BAAI/bge-m3 --host 0.0.0.0 --port 8000 --kv-cache-memory-bytes 2147483648 --max-model-len 8000 --no-trust-remote-code --runner pooling --convert embed --disable-log-stats --seed 7

@@ -1,0 +1,1 @@
+CUDA_VISIBLE_DEVICES=2 python3 /opt/tritonserver/python/openai/openai_frontend/main.py --host 127.0.0.1 --openai-port 9010 --model-repository /srv/repository --tokenizer Qwen/Qwen3-8B --backend tensorrtllm --max-tool-call-parse-bytes 262144 --http-max-input-size 16777216
