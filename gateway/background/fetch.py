@@ -50,27 +50,37 @@ class Fetch:
         """The answer to a GET of ``path`` below the endpoint's base URL."""
         return await self._ask("GET", endpoint, path, credentials, None)
 
-    async def post(self, endpoint: Endpoint, path: str, credentials: Credentials, body: bytes) -> Answer | NoAnswer:
+    async def post(
+        self, endpoint: Endpoint, path: str, credentials: Credentials, body: bytes, seconds: float = TIMEOUT
+    ) -> Answer | NoAnswer:
         """The answer to a POST of a JSON body."""
-        return await self._ask("POST", endpoint, path, credentials, body)
+        return await self._ask("POST", endpoint, path, credentials, body, seconds)
 
     async def _ask(
-        self, method: str, endpoint: Endpoint, path: str, credentials: Credentials, body: bytes | None
+        self,
+        method: str,
+        endpoint: Endpoint,
+        path: str,
+        credentials: Credentials,
+        body: bytes | None,
+        seconds: float = TIMEOUT,
     ) -> Answer | NoAnswer:
         headers = {"host": endpoint.authority, "accept": "*/*", **credentials}
         if body is not None:
             headers["content-type"] = "application/json"
         try:
             async with (
-                asyncio.timeout(TIMEOUT),
-                self._client.stream(method, endpoint.url + path, headers=headers, content=body) as response,
+                asyncio.timeout(seconds),
+                self._client.stream(
+                    method, endpoint.url + path, headers=headers, content=body, timeout=seconds
+                ) as response,
             ):
                 return await _read(response)
         except httpx2.ConnectError as error:
             found = no_connection(error)
             return NoAnswer(found.reason, refused=found.refused)
         except (TimeoutError, httpx2.TimeoutException):
-            return NoAnswer(f"no answer within {TIMEOUT:g} s")
+            return NoAnswer(f"no answer within {seconds:g} s")
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
             return NoAnswer(f"no HTTP answer ({type(error).__name__})")
 

@@ -10,8 +10,10 @@ from engines.probes import Answer, parse_build, parse_models
 from engines.profile import Health
 from engines.prometheus import read_load
 from gateway.background.fetch import Credentials, Fetch, NoAnswer
+from gateway.background.warming import warm_up
 from gateway.balance import evidence
 from gateway.balance.endpoint import Endpoint, EndpointState
+from gateway.balance.health import Health as Verdict
 from gateway.balance.load import LoadReport
 from gateway.proxy.links import EngineLink
 from gateway.proxy.plane import Plane
@@ -71,6 +73,11 @@ class Prober:
             credentials = plane.settings.engines[name].credentials
             if not await self.check(plane, name, link, endpoint):
                 return
+            if endpoint.cold and endpoint.check.verdict is Verdict.UP:
+                failure = await warm_up(plane, name, link, endpoint, self._fetch)
+                if failure is not None and failure != endpoint.health_reason:
+                    _log.warning("endpoint is not warm", engine=name, endpoint=endpoint.url, reason=failure)
+                evidence.warmed(link.engine, endpoint, plane.loop.time(), failure)
             if link.wants_load and len(link.engine.endpoints) > 1:
                 await self.read_load(link, endpoint, credentials)
             if self._wants_look(plane, link, endpoint):

@@ -33,7 +33,8 @@ class Endpoint:
     `in_flight` counts the leases that have not ended; it is never reset. `extra` is load that is not ours, in requests
     (see `gateway.balance.load`). `ceiling` is the number of requests in flight from which on the engine must look
     closer before it hands out another lease (limit reached, trial, slow start). `first_token` is the mean number of
-    seconds to the first token, for whoever measures it to observe. `label` is the URL as hashes see it.
+    seconds to the first token, for whoever measures it to observe. `cold`: it has to be warmed up before it serves, and
+    counts as down until then. `label` is the URL as hashes see it.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class Endpoint:
         "busy_until",
         "ceiling",
         "check",
+        "cold",
         "drain_reason",
         "extra",
         "first_token",
@@ -107,6 +109,7 @@ class Endpoint:
         self.breaker_reason = ""
         self.drain_reason = ""
         self.unreachable = False
+        self.cold = False
         self.busy_until = NEVER
         self.asked_off = False
         self.warm_since = NEVER

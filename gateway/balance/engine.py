@@ -22,12 +22,16 @@ _ORDER: Final = attrgetter("order")
 
 @dataclass(frozen=True, slots=True)
 class Resilience:
-    """How an engine's endpoints are judged. `busy_pause`: seconds that an endpoint which says it is full is spared."""
+    """How an engine's endpoints are judged. `busy_pause`: seconds that an endpoint which says it is full is spared.
+
+    `warm_up`: one that joins or comes back serves only when it has answered a request that was made for it.
+    """
 
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
     health: HealthSettings = field(default_factory=HealthSettings)
     outlier: OutlierSettings = field(default_factory=OutlierSettings)
     slow_start: SlowStart = field(default_factory=SlowStart)
+    warm_up: bool = False
     busy_pause: float = 1.0
     longest_busy_pause: float = 10.0
 
@@ -102,6 +106,9 @@ class Engine:
 
     def _adopt(self, endpoint: Endpoint) -> None:
         endpoint.equip(self.resilience.breaker, self.resilience.health)
+        if self.resilience.warm_up:
+            endpoint.cold = True
+            endpoint.state, endpoint.reason = _state_of(endpoint)
         endpoint.order = self._orders
         self._orders += 1
         self.endpoints.append(endpoint)
@@ -205,6 +212,9 @@ class Engine:
         for endpoint in self.endpoints:
             endpoint.check.adjust(resilience.health)
             endpoint.breaker.adjust(resilience.breaker)
+            if endpoint.cold and not resilience.warm_up:
+                endpoint.cold = False
+                self.restate(endpoint, now, circuit_moved=False)
             self.place(endpoint)
         self.due = min(self.due, now)
 
@@ -287,6 +297,8 @@ def _state_of(endpoint: Endpoint) -> tuple[EndpointState, str]:
         return EndpointState.DRAINING, endpoint.drain_reason
     if verdict is Health.DOWN:
         return EndpointState.DOWN, endpoint.health_reason
+    if endpoint.cold:
+        return EndpointState.DOWN, endpoint.health_reason or "it is not warmed up yet"
     if endpoint.breaker.position is not Position.CLOSED:
         heard = "health check passes" if verdict is Health.UP else "health not known"
         now = "on trial" if endpoint.breaker.position is Position.HALF_OPEN else "circuit open"

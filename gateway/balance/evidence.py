@@ -56,10 +56,18 @@ def check_failed(engine: Engine, endpoint: Endpoint, reason: str, now: float, *,
     if endpoint.state is EndpointState.DOWN:
         endpoint.reason = reason
     if changed:
+        endpoint.cold = engine.resilience.warm_up
         moved = endpoint.breaker.position is not Position.CLOSED
         if moved:
             endpoint.breaker.close()
         engine.restate(endpoint, now, circuit_moved=moved)
+
+
+def warmed(engine: Engine, endpoint: Endpoint, now: float, failure: str | None) -> None:
+    """Note how the request went that should warm an endpoint up: None is well, else why it is not warm."""
+    endpoint.cold = failure is not None
+    endpoint.health_reason = failure or ""
+    engine.restate(endpoint, now, circuit_moved=False)
 
 
 def report_load(engine: Engine, endpoint: Endpoint, report: LoadReport, now: float) -> None:

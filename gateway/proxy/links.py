@@ -141,7 +141,8 @@ def link_engine(
 
 def resilience_of(settings: EngineSettings) -> Resilience:
     """How the engine's endpoints are judged."""
-    return Resilience(health=HealthSettings(interval=settings.health.interval))
+    health = settings.health
+    return Resilience(health=HealthSettings(interval=health.interval), warm_up=health.warm_up)
 
 
 def endpoints_of(settings: EngineSettings, addresses: Addresses) -> Iterator[Endpoint]:

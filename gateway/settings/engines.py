@@ -42,6 +42,11 @@ class Health(Section):
     path: PathText | None = Field(
         default=None, description="path to ask; default: the engine kind's own", examples=["/health"]
     )
+    warm_up: bool = Field(
+        default=False,
+        description="a replica that starts or comes back is given traffic only after it has answered one small request",
+        examples=["true"],
+    )
 
 
 class Engine(Section):
