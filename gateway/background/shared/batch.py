@@ -20,9 +20,9 @@ _EPSILON: Final = 1e-6
 
 
 class Deltas(msgspec.Struct):
-    """What was used since the last batch, under a number: the script takes each number once.
+    """What was used since the last batch, under the number of the batch that brought it first.
 
-    Until Redis has confirmed it, it is sent again as it is, and what comes later waits.
+    The script takes it once. Until Redis has confirmed it, it is sent again as it is, and what comes later waits.
     """
 
     number: int
@@ -45,6 +45,7 @@ class Batch:
     """One exchange."""
 
     me: str
+    number: int
     lease: float
     when: Today
     asks: list[Asked]
@@ -62,7 +63,7 @@ class Batch:
         asks = [(one.tokens, *map(self._number, one.group.accounts)) for one in self.asks]
         deltas = [] if self.deltas is None else [self._told(self.deltas, known)]
         accounts = [self._account(account) for _, account in self.accounts.values()]
-        return msgspec.msgpack.encode((self.me, self.lease, accounts, asks, deltas, self.load))
+        return msgspec.msgpack.encode((self.me, self.number, self.lease, accounts, asks, deltas, self.load))
 
     def _number(self, account: Account) -> int:
         found = self.accounts.get(account.name)

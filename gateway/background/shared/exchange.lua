@@ -3,7 +3,8 @@
 --
 -- KEYS[1]  the tag that begins every name
 -- ARGV[1]  MessagePack of
---   [me, lease, accounts, asks, deltas, load]
+--   [me, number, lease, accounts, asks, deltas, load]
+--   number    of this batch of this process; one that is sent twice is done once, and answered alike
 --   accounts  [[name, rpm, request depth, tpm, token depth, parallel, day limit, day, month limit, month, running]]
 --             rates per minute, 0: none; depths in units; parallel 0: none; limits -1: none
 --   asks      [[tokens, account…]]   accounts by number, from 1
@@ -11,12 +12,17 @@
 --   load      what the process knows of endpoints, opaque; "" if it does not tell now
 -- gives      MessagePack of [answers, loads of other processes]
 --   answers   [[1, rpm, left, reset, tpm, left, reset]] or [[0, account, dimension, limit, wait]]
-local me, lease, accounts, asks, deltas, load = unpack(cmsgpack.unpack(ARGV[1]))
+local me, number, lease, accounts, asks, deltas, load = unpack(cmsgpack.unpack(ARGV[1]))
 local base = KEYS[1]
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
 local EPSILON = 0.000001
 local HOUR, TWO_MONTHS = 3600, 62 * 86400
+
+local numbers = base .. ':n:' .. me
+local last, said = string.match(redis.call('GET', numbers) or '0 ', '^(%d+) (.*)$')
+last = tonumber(last)
+if number <= last then return said end
 
 -- what is kept of each account, as of now
 
@@ -47,13 +53,10 @@ for _, a in ipairs(accounts) do
   end
 end
 
--- what ended requests have used: each delta once, however often it is sent
+-- what ended requests have used: each delta once, though it is sent again until it is confirmed
 
-local numbers = base .. ':n:' .. me
-local last = #deltas > 0 and tonumber(redis.call('GET', numbers)) or 0
 for _, delta in ipairs(deltas) do
   if delta[1] > last then
-    last = delta[1]
     for _, one in ipairs(delta[2]) do
       local a = accounts[one[1]]
       a.tokens = math.max(0, a.tokens + one[2])
@@ -67,7 +70,6 @@ for _, delta in ipairs(deltas) do
       end
       redis.call('EXPIRE', book, TWO_MONTHS)
     end
-    redis.call('SET', numbers, last, 'EX', HOUR)
   end
 end
 
@@ -168,4 +170,6 @@ if load ~= '' then
   end
 end
 
-return cmsgpack.pack({answers, loads})
+said = cmsgpack.pack({answers, loads})
+redis.call('SET', numbers, number .. ' ' .. said, 'EX', HOUR)
+return said

@@ -1,6 +1,6 @@
 """The shared accounts: one task that keeps Redis and the requests of this process in touch.
 
-Requests wait for Redis `PATIENCE` at most for each batch, and for two batches at most. After two failures in a row, or
+Requests wait `PATIENCE` for the batch under way and twice that for their own, at most. After two failures in a row, or
 one that leaves no doubt, Redis counts as away and nobody waits any more: a trial of this task's own finds out when it
 is back.
 """
@@ -190,15 +190,23 @@ class SharedAccounts:
             pass
 
     async def _exchange(self, client: Client, patience: float, *, beat: bool) -> None:
-        """One batch: everything that has gathered."""
+        """One batch: everything that has gathered.
+
+        One that was not answered in time is sent once more before Redis counts as away: it does it once.
+        """
         state = self.state
         batch, argument = self._gather(beat=beat)
-        try:
-            async with asyncio.timeout(patience):
-                found = await self._call(client, argument)
-        except (RedisError, OSError, TimeoutError) as error:
-            self._failed(error, batch)
-            return
+        found = None
+        while found is None:
+            try:
+                async with asyncio.timeout(patience):
+                    found = await self._call(client, argument)
+            except (RedisError, OSError, TimeoutError) as error:
+                if self._failed(error):
+                    self._dirty = batch.renewed | self._dirty
+                    self._away(batch.asks)
+                    self._give_up()
+                    return
         loop = asyncio.get_running_loop()
         if beat:
             self._beaten = loop.time()
@@ -227,28 +235,26 @@ class SharedAccounts:
         return f"{{{self.state.prefix}}}"
 
     def _gather(self, *, beat: bool) -> tuple[Batch, bytes]:
+        self._number += 1
         asks, self._asks = self._asks, []
         renewed, self._dirty = self._dirty, {}
         if beat and self.limiter is not None:
             renewed |= {a.name: a for a in self.limiter.accounts if a.running and a.terms.parallel is not None}
         if self._unsure is None and (self._settled or (beat and len(self._usage))):
-            self._number += 1
             usage = self._usage.take() if beat else []
             self._unsure = Deltas(self._number, self._settled, usage)
             self._settled = {}
         load = self._load() if beat else ""
-        batch = Batch(self._me, LEASE, today(time.time()), asks, self._unsure, renewed, load)
+        batch = Batch(self._me, self._number, LEASE, today(time.time()), asks, self._unsure, renewed, load)
         return batch, batch.encode(self._known)
 
-    def _failed(self, error: Exception, batch: Batch) -> None:
+    def _failed(self, error: Exception) -> bool:
+        """Whether Redis counts as away now."""
         self._meters.happened("state_failures", _kind(error))
         timed_out = isinstance(error, TimeoutError)
         if self.availability.failed(_reason(error), surely=not timed_out):
             self._changed(up=False)
-        self._dirty = batch.renewed | self._dirty
-        self._away(batch.asks)
-        if not self.availability.up:
-            self._give_up()
+        return not self.availability.up
 
     def _give_up(self) -> None:
         """Nobody waits any more."""
