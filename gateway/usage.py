@@ -68,18 +68,19 @@ class UsageBook:
 
     def count(self, day: str, key: str, model: str, prompt: int, answer: int, *, estimated: bool) -> None:
         """One request more."""
-        row = self._rows.get((day, key, model))
-        if row is None:
-            row = self._open(day, key, model)
+        row = self.row(day, key, model)
         row.requests += 1
         row.prompt_tokens += prompt
         row.answer_tokens += answer
         row.estimated += estimated
 
+    def row(self, day: str, key: str, model: str) -> UsageRow:
+        """A row to count in."""
+        return self._rows.get((day, key, model)) or self._open(day, key, model)
+
     def add(self, row: UsageRow) -> None:
         """Takes in what was counted elsewhere."""
-        mine = self._rows.get((row.day, row.key, row.model)) or self._open(row.day, row.key, row.model)
-        mine.add(row)
+        self.row(row.day, row.key, row.model).add(row)
 
     def take(self) -> list[UsageRow]:
         """All rows; the book is empty afterwards."""
@@ -88,7 +89,8 @@ class UsageBook:
 
     def sorted(self, since: str = "", until: str = "~") -> list[UsageRow]:
         """The rows of these days, both included, in the order of days, keys and models."""
-        return [self._rows[at] for at in sorted(self._rows) if since <= at[0] <= until]
+        found = [self._rows[at] for at in sorted(self._rows) if since <= at[0] <= until]
+        return [row for row in found if row.requests]
 
     def _open(self, day: str, key: str, model: str) -> UsageRow:
         row = self._rows[day, key, model] = UsageRow(day, key, model)

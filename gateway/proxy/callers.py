@@ -6,7 +6,7 @@ Keys have 256 random bits, so there is nothing to gain from a slow hash either. 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from math import inf
 from typing import Final
@@ -31,6 +31,11 @@ class Caller:
     disabled: bool = False
     priority: float = 0.0
     tags: tuple[str, ...] = ()
+    watched: bool = field(init=False)
+    """Whether the key is not good for ever, and has to be looked at with each request."""
+
+    def __post_init__(self) -> None:
+        self.watched = self.disabled or self.until < inf
 
     def may_ask(self, asked: str, model: str) -> bool:
         """Whether it may ask for ``model`` by the name ``asked``: the list has one of the two, or there is none."""

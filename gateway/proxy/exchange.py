@@ -55,8 +55,9 @@ class Exchange(Hedger):
         """Starts to serve; every error ends up as an answer."""
         guard = self._plane.guard
         try:
-            if guard is not None:
-                guard.let_in(self._inbound.caller)
+            caller = self._inbound.caller
+            if guard is not None and (caller is None or caller.watched):
+                guard.let_in(caller)
             if self._inbound.objection is not None:
                 message, code = self._inbound.objection
                 raise InvalidRequest(message, code=code)
@@ -68,8 +69,8 @@ class Exchange(Hedger):
                     param="model",
                 )
             self._asked = asked
-            if guard is not None:
-                guard.allow(self._inbound, call.model, asked.route.model)
+            if guard is not None and caller is not None and caller.models is not None:
+                guard.allow(caller, call.model, asked.route.model)
             if call.operation not in asked.unchecked:
                 check_asked(call, asked)
             self._plane.budget.request(self.started)

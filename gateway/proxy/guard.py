@@ -9,7 +9,6 @@ from engines.profile import Operation
 from gateway.errors import AuthenticationFailed
 from gateway.metrics import Meters
 from gateway.proxy.callers import Caller, Callers, let_in, not_allowed
-from gateway.proxy.downstream import Inbound
 from gateway.proxy.limiter import Limiter
 
 
@@ -38,9 +37,8 @@ class Guard:
             self._meters.happened("keys_refused", "unknown" if caller is None else "not_good")
             raise
 
-    def allow(self, inbound: Inbound, asked: str, model: str) -> None:
+    def allow(self, caller: Caller, asked: str, model: str) -> None:
         """Raises PermissionDenied for a model that the caller's key is not for."""
-        caller = inbound.caller
-        if caller is not None and not caller.may_ask(asked, model):
+        if not caller.may_ask(asked, model):
             self._meters.happened("keys_refused", "model")
             raise not_allowed(asked)

@@ -7,23 +7,27 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-from gateway.balance.limits.account import Account, admit, standing
+import msgspec
+
+from gateway.balance.limits.account import Account, admit, why_not
 from gateway.balance.limits.terms import BUDGETS, MINUTE, Dimension, Refusal, Standing, Terms
 from gateway.balance.limits.windows import Today, today
 from gateway.errors import ApiError, TooManyRequests
 from gateway.metrics import Meters
-from gateway.proxy.ratelimit import ratelimit_lines
+from gateway.proxy.ratelimit import lines_of, ratelimit_lines
 from gateway.settings.keys import LimitSet
 from gateway.settings.tree import Settings
-from gateway.usage import Spent
+from gateway.usage import Spent, UsageRow
 from gateway.wire.estimate import total_tokens
 from gateway.wire.openai import Call
 
 EVERYBODY: Final = "all callers"
 OVERALL: Final = "this gateway"
 NOTHING: Final = LimitSet()
+LOOK_EVERY: Final = 3600.0
+"""Seconds between two looks at the clock on the wall, which may be put right at any time; and at the end of a day."""
 PARALLEL_AGAIN: Final = 1.0
 """Seconds named in ``retry-after`` when too many requests run at once: nobody knows when one of them ends."""
 
@@ -35,18 +39,34 @@ _WHAT: Final[Mapping[Dimension, str]] = {
     "month": "tokens per month",
 }
 
-Answer: TypeAlias = Standing | Refusal | Literal["away"] | None
+
+class Answer(msgspec.Struct, gc=False):
+    """What shared accounts say to a request: what is left, and why it may not pass if it may not."""
+
+    left: Standing | None
+    refusal: Refusal | None
+
+
+Heard: TypeAlias = Callable[[Answer | None], None]
+"""Gets an answer, or None when none will come."""
 
 
 @dataclass(slots=True, eq=False)
 class Group:
     """The accounts of one key's requests for one model. ``most``: the largest reservation that can pass in all."""
 
+    limiter: "Limiter"
+    row: UsageRow
     key: str
     model: str
     accounts: tuple[Account, ...]
     counts_tokens: bool
     most: float
+
+    def turn_to(self, day: str) -> UsageRow:
+        """The usage of another day."""
+        self.row = self.limiter.usage.row(day, self.key, self.model)
+        return self.row
 
 
 class Waiter(Protocol):
@@ -62,7 +82,7 @@ class Waiter(Protocol):
 class Shared(Protocol):
     """Accounts that several processes share."""
 
-    def ask(self, group: Group, tokens: int, heard: Callable[[Answer], None]) -> bool:
+    def ask(self, group: Group, tokens: int, heard: Heard) -> bool:
         """Asks whether a request may pass; ``heard`` gets the answer soon. Who passes is counted as running already.
 
         False: the shared accounts are away.
@@ -79,39 +99,55 @@ class Shared(Protocol):
         """Whether nothing that is limited may pass while they are away."""
 
 
-class Permit:
+class Permit(msgspec.Struct, eq=False):
     """A request that was let pass; it has to be ended once. ``lines`` are for the head of its answer."""
 
-    __slots__ = ("_group", "_limiter", "_shared", "_tokens", "_when", "lines")
-
-    def __init__(
-        self, limiter: "Limiter", group: Group, tokens: int, when: Today, lines: bytes, shared: Shared | None
-    ) -> None:
-        self._limiter = limiter
-        self._group = group
-        self._tokens = tokens
-        self._when = when
-        self._shared = shared
-        self.lines = lines
+    group: Group
+    tokens: int
+    when: Today
+    lines: bytes
+    shared: Shared | None
 
     def end(self, cost: Spent, now: float) -> None:
         """Settles: gives back what was reserved and not used, or charges the rest. ``now``: the loop's time."""
-        group, when = self._group, self._when
-        more = cost.prompt + cost.answer - self._tokens if group.counts_tokens else 0
-        for account in group.accounts:
+        group, when = self.group, self.when
+        used = cost.prompt + cost.answer
+        more = used - self.tokens if group.counts_tokens else 0
+        accounts = group.accounts
+        for account in accounts:
             account.running -= 1
-        if self._shared is not None:
-            self._shared.settle(group, more, when.day, when.month)
+        if self.shared is not None:
+            self.shared.settle(group, more, when.day, when.month)
         elif more:
-            for account in group.accounts:
+            for account in accounts:
                 account.correct(more, now, when.day, when.month)
-        self._limiter.note(when.date, group, cost)
+        row = group.row
+        if row.day != when.date:
+            row = group.turn_to(when.date)
+        row.requests += 1
+        if used:
+            row.prompt_tokens += cost.prompt
+            row.answer_tokens += cost.answer
+            row.estimated += cost.estimated
+        if group.limiter.shared is not None:
+            group.limiter.shared.used(when.date, group, cost)
 
 
 class Limiter:
     """All accounts of a configuration. ``clock`` gives Unix seconds."""
 
-    __slots__ = ("_accounts", "_clock", "_groups", "_meters", "_settings", "_share", "_today", "shared")
+    __slots__ = (
+        "_accounts",
+        "_clock",
+        "_groups",
+        "_look_again",
+        "_meters",
+        "_settings",
+        "_share",
+        "_today",
+        "shared",
+        "usage",
+    )
 
     def __init__(
         self, settings: Settings, meters: Meters, clock: Callable[[], float], before: "Limiter | None" = None
@@ -119,8 +155,10 @@ class Limiter:
         """Goes on with the accounts of the limiter ``before``, what they owe included."""
         self._settings = settings
         self._meters = meters
+        self.usage = meters.usage
         self._clock = clock
         self._today = today(clock())
+        self._look_again = -inf
         self._groups: dict[tuple[str, str], Group] = {}
         self._accounts: dict[str, Account] = {} if before is None else before._accounts  # noqa: SLF001 - its own kind
         self.shared: Shared | None = None if before is None else before.shared
@@ -134,52 +172,49 @@ class Limiter:
             LimitsUnavailable: nobody knows, and that is reason enough.
         """
         group = self._groups.get((key, model)) or self._make_group(key, model, now)
-        clock = self._clock()
-        if clock >= self._today.day_ends:
-            self._today = today(clock)
+        if now >= self._look_again:
+            self._look_at_calendar(now)
         tokens = int(min(total_tokens(call), group.most)) if group.counts_tokens else 0
-        accounts = group.accounts
-        if accounts and self.shared is not None:
-            if self.shared.ask(group, tokens, lambda answer: self._heard(waiter, group, tokens, answer, now)):
+        shared = self.shared
+        if shared is not None and group.accounts:
+            if shared.ask(group, tokens, lambda answer: self._heard(waiter, group, tokens, answer, now)):
                 return None
-            if self.shared.closed:
+            if shared.closed:
                 raise self._unavailable()
-        return self._decide(group, tokens, now, clock)
+        return self._decide(group, tokens, now)
 
-    def _decide(self, group: Group, tokens: int, now: float, clock: float) -> Permit:
+    def _look_at_calendar(self, now: float) -> None:
+        clock = self._clock()
+        self._today = today(clock)
+        self._look_again = now + min(self._today.day_ends - clock, LOOK_EVERY)
+
+    def _decide(self, group: Group, tokens: int, now: float) -> Permit:
         accounts = group.accounts
         if not accounts:
-            return Permit(self, group, tokens, self._today, b"", None)
-        refusal = admit(accounts, tokens, now, self._today, clock)
-        left = standing(accounts, now)
-        lines = b"" if left is None else ratelimit_lines(left)
-        if refusal is not None:
-            raise self._limited(refusal, lines)
-        return Permit(self, group, tokens, self._today, lines, None)
+            return Permit(group, 0, self._today, b"", None)
+        passes = admit(accounts, tokens, now, self._today)
+        lines = lines_of(accounts, now)
+        if not passes:
+            raise self._limited(why_not(accounts, tokens, now, self._today, self._clock()), lines)
+        return Permit(group, tokens, self._today, lines, None)
 
-    def _heard(self, waiter: Waiter, group: Group, tokens: int, answer: Answer, now: float) -> None:
+    def _heard(self, waiter: Waiter, group: Group, tokens: int, answer: Answer | None, now: float) -> None:
         """The shared accounts have answered, or will not."""
         shared = self.shared
         try:
-            if isinstance(answer, Refusal):
-                raise self._limited(answer, b"")
-            if answer == "away":
+            if answer is None:
                 if shared is not None and shared.closed:
                     raise self._unavailable()
-                permit = self._decide(group, tokens, now, self._clock())
+                permit = self._decide(group, tokens, now)
             else:
-                lines = ratelimit_lines(answer) if isinstance(answer, Standing) else b""
-                permit = Permit(self, group, tokens, self._today, lines, shared)
+                lines = b"" if answer.left is None else ratelimit_lines(answer.left)
+                if answer.refusal is not None:
+                    raise self._limited(answer.refusal, lines)
+                permit = Permit(group, tokens, self._today, lines, shared)
         except ApiError as error:
             waiter.refused(error)
         else:
             waiter.admitted(permit)
-
-    def note(self, date: str, group: Group, cost: Spent) -> None:
-        """Counts what a request of that day has used."""
-        self._meters.usage.count(date, group.key, group.model, cost.prompt, cost.answer, estimated=cost.estimated)
-        if self.shared is not None:
-            self.shared.used(date, group, cost)
 
     # ---- accounts
 
@@ -194,7 +229,8 @@ class Limiter:
         accounts = tuple(self._account(name, terms, now) for name, terms in sets if terms.limited)
         most = min((account.terms.most_tokens for account in accounts), default=inf)
         counts = any(account.terms.tpm is not None or account.budgeted for account in accounts)
-        group = self._groups[key, model] = Group(key, model, accounts, counts, most)
+        row = self.usage.row(self._today.date, key, model)
+        group = self._groups[key, model] = Group(self, row, key, model, accounts, counts, most)
         return group
 
     def _account(self, name: str, terms: Terms, now: float) -> Account:

@@ -1,7 +1,9 @@
 """The ``x-ratelimit-…`` lines of an answer, as OpenAI's API sends them."""
 
+from collections.abc import Sequence
 from typing import Final
 
+from gateway.balance.limits.account import A_MICROSECOND, Account, standing
 from gateway.balance.limits.terms import Standing
 
 _REQUESTS: Final = (
@@ -28,6 +30,24 @@ def ratelimit_lines(left: Standing) -> bytes:
     if tpm is not None:
         return _TOKENS % (tpm, left.tokens_left, duration(left.tokens_reset))
     return b""
+
+
+def lines_of(accounts: Sequence[Account], now: float) -> bytes:
+    """The lines for what is left of these accounts; b"" where no rate is limited."""
+    if len(accounts) == 1:
+        (account,) = accounts
+        if account.request_time and account.token_time:
+            requests, tokens = max(account.requests_until - now, 0.0), max(account.tokens_until - now, 0.0)
+            return _BOTH % (
+                account.terms.rpm,
+                max((account.request_depth - requests + A_MICROSECOND) / account.request_time, 0.0),
+                duration(requests),
+                account.terms.tpm,
+                max((account.token_depth - tokens + A_MICROSECOND) / account.token_time, 0.0),
+                duration(tokens),
+            )
+    left = standing(accounts, now)
+    return b"" if left is None else ratelimit_lines(left)
 
 
 def duration(seconds: float) -> bytes:

@@ -56,6 +56,7 @@ async def test_gateways_share_one_allowance(gateway: Gateway, engine: ScriptedEn
     answers = [await ask((one, other)[turn % 2]) for turn in range(7)]
     assert [answer.status for answer in answers] == [200] * 5 + [429] * 2
     assert [answer.header("x-ratelimit-remaining-requests") for answer in answers[:5]] == ["4", "3", "2", "1", "0"]
+    assert answers[-1].header("x-ratelimit-remaining-requests") == "0"
     assert answers[-1].header("retry-after") == "12"
     assert 11_000 < int(answers[-1].header("retry-after-ms") or 0) <= 12_000
 

@@ -1,16 +1,16 @@
 """What a process sends to the script, and what comes back. Sans-I/O."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import floor
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
 from gateway.balance.limits.account import Account
 from gateway.balance.limits.terms import MINUTE, Dimension, Refusal, Standing
 from gateway.balance.limits.windows import Today
-from gateway.proxy.limiter import Answer, Group
+from gateway.proxy.limiter import Answer, Group, Heard
 from gateway.usage import UsageRow
 
 DIMENSIONS: Final[Sequence[Dimension]] = ("requests", "tokens", "parallel", "day", "month")
@@ -37,7 +37,7 @@ class Asked:
 
     group: Group
     tokens: int
-    heard: Callable[[Answer], None]
+    heard: Heard
 
 
 @dataclass(slots=True)
@@ -96,20 +96,23 @@ class Batch:
             account.running,
         )
 
-    def answers(self, found: Sequence[Sequence[float]], clock: float) -> list[Answer]:
+    def answers(self, found: Sequence["Said"], clock: float) -> list[Answer]:
         """What the script said to each request. ``clock``: Unix seconds."""
         names = list(self.accounts)
-        return [_admitted(one) if one[0] else self._refused(one, names, clock) for one in found]
+        return [
+            Answer(_standing(left), self._refused(refusal, names, clock) if refusal else None)
+            for left, refusal in found
+        ]
 
     def _refused(self, found: Sequence[float], names: Sequence[str], clock: float) -> Refusal:
-        _, account, dimension, limit, wait = found
+        account, dimension, limit, wait = found
         what = DIMENSIONS[int(dimension) - 1]
         ends = {"day": self.when.day_ends, "month": self.when.month_ends}
         return Refusal(names[int(account) - 1], what, limit, ends[what] - clock if what in ends else wait)
 
 
-def _admitted(found: Sequence[float]) -> Standing | None:
-    _, rpm, requests_left, requests_reset, tpm, tokens_left, tokens_reset = found
+def _standing(left: Sequence[float]) -> Standing | None:
+    rpm, requests_left, requests_reset, tpm, tokens_left, tokens_reset = left
     if rpm < 0 and tpm < 0:
         return None
     return Standing(
@@ -122,10 +125,14 @@ def _admitted(found: Sequence[float]) -> Standing | None:
     )
 
 
+Said: TypeAlias = tuple[list[float], list[float]]
+"""What the script says to a request: its standing, and the refusal if it is one."""
+
+
 class Reply(msgspec.Struct, array_like=True):
     """What comes back: an answer for each request, and what other processes know of endpoints."""
 
-    answers: list[list[float]]
+    answers: list[Said]
     loads: list[str]
 
 

@@ -11,7 +11,8 @@
 --   deltas    [[number, [[account, tokens, day, month]…], [[day, key, model, requests, prompt, answer, estimated]…]]]
 --   load      what the process knows of endpoints, opaque; "" if it does not tell now
 -- gives      MessagePack of [answers, loads of other processes]
---   answers   [[1, rpm, left, reset, tpm, left, reset]] or [[0, account, dimension, limit, wait]]
+--   answers   [[[rpm, left, reset, tpm, left, reset], refusal]]   rates -1: none
+--   refusal   [] or [account, dimension, limit, wait]
 local me, number, lease, accounts, asks, deltas, load = unpack(cmsgpack.unpack(ARGV[1]))
 local base = KEYS[1]
 local clock = redis.call('TIME')
@@ -76,7 +77,7 @@ end
 -- who may pass
 
 local function worse(found, account, dimension, limit, wait)
-  if found == nil or wait > found[5] then return {0, account, dimension, limit, wait} end
+  if found == nil or wait > found[4] then return {account, dimension, limit, wait} end
   return found
 end
 
@@ -103,8 +104,7 @@ local function refusal(ask)
   return found
 end
 
-local function admitted(ask)
-  local by_requests, by_tokens
+local function charge(ask)
   for i = 2, #ask do
     local a = accounts[ask[i]]
     a.mine = a.mine + 1
@@ -112,29 +112,30 @@ local function admitted(ask)
     a.tokens = a.tokens + ask[1]
     a.day_used = a.day_used + ask[1]
     a.month_used = a.month_used + ask[1]
-    if a.rpm > 0 and (by_requests == nil
-        or a.request_depth - a.requests < by_requests.request_depth - by_requests.requests) then
-      by_requests = a
+  end
+end
+
+local function standing(ask)  -- what is left, of each rate where it is least
+  local found = {-1, 0, 0, -1, 0, 0}
+  for i = 2, #ask do
+    local a = accounts[ask[i]]
+    local left = a.request_depth - a.requests
+    if a.rpm > 0 and (found[1] < 0 or left < found[2]) then
+      found[1], found[2], found[3] = a.rpm, left, a.requests * 60 / a.rpm
     end
-    if a.tpm > 0 and (by_tokens == nil or a.token_depth - a.tokens < by_tokens.token_depth - by_tokens.tokens) then
-      by_tokens = a
+    left = a.token_depth - a.tokens
+    if a.tpm > 0 and (found[4] < 0 or left < found[5]) then
+      found[4], found[5], found[6] = a.tpm, left, a.tokens * 60 / a.tpm
     end
   end
-  local answer = {1, -1, 0, 0, -1, 0, 0}
-  if by_requests then
-    local a = by_requests
-    answer[2], answer[3], answer[4] = a.rpm, a.request_depth - a.requests, a.requests * 60 / a.rpm
-  end
-  if by_tokens then
-    local a = by_tokens
-    answer[5], answer[6], answer[7] = a.tpm, a.token_depth - a.tokens, a.tokens * 60 / a.tpm
-  end
-  return answer
+  return found
 end
 
 local answers = {}
 for n, ask in ipairs(asks) do
-  answers[n] = refusal(ask) or admitted(ask)
+  local refused = refusal(ask)
+  if not refused then charge(ask) end
+  answers[n] = {standing(ask), refused or {}}
 end
 
 -- what is kept from now on

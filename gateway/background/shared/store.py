@@ -21,11 +21,10 @@ from gateway.background.shared.book import read_usage
 from gateway.background.shared.connect import Client, connect
 from gateway.balance.limits.account import Account
 from gateway.balance.limits.availability import Availability
-from gateway.balance.limits.terms import Refusal
 from gateway.balance.limits.windows import today
 from gateway.errors import UsageUnavailable
 from gateway.metrics import Meters
-from gateway.proxy.limiter import Answer, Group, Limiter
+from gateway.proxy.limiter import Group, Heard, Limiter
 from gateway.settings.keys import State
 from gateway.usage import Spent, UsageBook, UsageRow
 
@@ -94,7 +93,7 @@ class SharedAccounts:
         """Whether nothing that is limited may pass while Redis is away (`limiter.Shared`)."""
         return self.state.when_away == "closed"
 
-    def ask(self, group: Group, tokens: int, heard: Callable[[Answer], None]) -> bool:
+    def ask(self, group: Group, tokens: int, heard: Heard) -> bool:
         """Asks whether a request may pass (`limiter.Shared`)."""
         if not self.availability.up:
             return False
@@ -216,7 +215,7 @@ class SharedAccounts:
         if state is self.state and self.availability.answered():
             self._changed(up=True)
         for one, answer in zip(batch.asks, batch.answers(reply.answers, time.time()), strict=True):
-            if not isinstance(answer, Refusal):
+            if answer.refusal is None:
                 for account in one.group.accounts:
                     account.running += 1
             loop.call_soon(one.heard, answer)  # a fault there is no fault here
@@ -264,7 +263,7 @@ class SharedAccounts:
     def _away(self, asks: list[Asked]) -> None:
         loop = asyncio.get_running_loop()
         for one in asks:
-            loop.call_soon(one.heard, "away")
+            loop.call_soon(one.heard, None)
 
     def _changed(self, *, up: bool) -> None:
         self._meters.happened("state_changes", "back" if up else "away")

@@ -139,18 +139,23 @@ class Account:
             self.month_used = max(0, self.month_used + tokens)
 
 
-def admit(accounts: Sequence[Account], tokens: int, now: float, today: Today, clock: float) -> Refusal | None:
-    """Charges a request to all accounts, or says why not: the limit that will be in the way for the longest.
-
-    ``now`` is any clock's seconds, ``clock`` Unix seconds (for the ends of days).
-    """
+def admit(accounts: Sequence[Account], tokens: int, now: float, today: Today) -> bool:
+    """Charges a request to all accounts if it may pass, else to none. ``now``: any clock's seconds."""
     for account in accounts:
         if account.refuses(tokens, now, today):
-            reasons = [reason for one in accounts for reason in one.why(tokens, now, today, clock)]
-            return max(reasons, key=lambda reason: reason.wait)
+            return False
     for account in accounts:
         account.charge(tokens, now, today)
-    return None
+    return True
+
+
+def why_not(accounts: Sequence[Account], tokens: int, now: float, today: Today, clock: float) -> Refusal:
+    """Why a request was refused: the limit that will be in the way for the longest.
+
+    ``clock``: Unix seconds, for the ends of days.
+    """
+    reasons = [reason for one in accounts for reason in one.why(tokens, now, today, clock)]
+    return max(reasons, key=lambda reason: reason.wait)
 
 
 def standing(accounts: Sequence[Account], now: float) -> Standing | None:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.balance.limits.account import Account, admit, standing
+from gateway.balance.limits.account import Account, admit, standing, why_not
 from gateway.balance.limits.terms import Refusal, Terms
 from gateway.balance.limits.windows import today
 
@@ -18,6 +18,11 @@ STEPS = st.lists(st.tuples(st.integers(0, 40_000), st.integers(0, 300)), min_siz
 """Requests: milliseconds since the one before, and tokens."""
 RATES = st.sampled_from([1, 3, 60, 600, 7_000])
 BURSTS = st.sampled_from([1.0, 7.0, 60.0, 120.0])
+
+
+def refused(accounts: list[Account], tokens: int, now: float) -> Refusal | None:
+    """Why a request does not pass, a second after midnight; None if it does."""
+    return None if admit(accounts, tokens, now, NOW) else why_not(accounts, tokens, now, NOW, MIDNIGHT + 1)
 
 
 @dataclass
@@ -53,7 +58,7 @@ def test_requests_pass_as_through_a_bucket(steps: list[tuple[int, int]], rpm: in
     bucket = Bucket(rpm, max(Fraction(1), Fraction(burst) * rpm / 60))
 
     for now in times(steps):
-        passed = admit([account], 0, float(now), NOW, 0.0) is None
+        passed = admit([account], 0, float(now), NOW)
         assert passed == bucket.take(1, now)
 
 
@@ -64,7 +69,7 @@ def test_tokens_pass_as_through_a_bucket(steps: list[tuple[int, int]], tpm: int,
 
     for now, (_, tokens) in zip(times(steps), steps, strict=True):
         asked = int(min(tokens, terms.most_tokens))
-        passed = admit([account], asked, float(now), NOW, 0.0) is None
+        passed = admit([account], asked, float(now), NOW)
         assert passed == bucket.take(asked, now)
 
 
@@ -73,7 +78,7 @@ def test_no_span_of_time_sees_more_than_the_burst_and_the_rate(
     steps: list[tuple[int, int]], rpm: int, burst: float
 ) -> None:
     account = Account("a", Terms(rpm=rpm, burst=burst))
-    passed = [now for now in times(steps) if admit([account], 0, float(now), NOW, 0.0) is None]
+    passed = [now for now in times(steps) if admit([account], 0, float(now), NOW)]
 
     at_once = max(1.0, burst * rpm / 60)
     for first, start in enumerate(passed):
@@ -89,7 +94,7 @@ def test_who_is_refused_passes_after_exactly_the_time_it_was_told(
 
     for now, (_, tokens) in zip(map(float, times(steps)), steps, strict=True):
         asked = int(min(tokens, account.terms.most_tokens))
-        refusal = admit([account], asked, now, NOW, 0.0)
+        refusal = refused([account], asked, now)
         if refusal is not None:
             assert account.refuses(asked, now + refusal.wait - 0.001, NOW) or refusal.wait < 0.002
             assert not account.refuses(asked, now + refusal.wait, NOW)
@@ -110,7 +115,7 @@ def test_settled_tokens_keep_to_the_rate_but_for_what_nobody_foresaw(
     for pause, guessed, really, ends in steps:
         now += pause / 1000
         estimate = int(min(guessed, account.terms.most_tokens))
-        if admit([account], estimate, now, NOW, 0.0) is None:
+        if admit([account], estimate, now, NOW):
             open_ones.append((estimate, really))
         if ends and open_ones:
             reserved, spent = open_ones.pop(0)
@@ -126,7 +131,7 @@ def test_no_more_run_at_once_than_may(starts: list[bool], parallel: int) -> None
 
     for start in starts:
         if start:
-            refusal = admit([account], 0, 0.0, NOW, 0.0)
+            refusal = refused([account], 0, 0.0)
             assert (refusal is None) == (running < parallel)
             running += refusal is None
         elif running:
@@ -140,7 +145,7 @@ def test_a_budget_is_never_passed_by_what_is_reserved(steps: list[tuple[int, int
     account = Account("a", Terms(day=1_000, month=1_500))
     for tokens, correction in steps:
         before = account.used_on(NOW), account.used_in_month(NOW)
-        refusal = admit([account], tokens, 0.0, NOW, MIDNIGHT + 1)
+        refusal = refused([account], tokens, 0.0)
         assert (refusal is None) == (before[0] + tokens <= 1_000 and before[1] + tokens <= 1_500)
         if refusal is None:
             account.correct(max(correction, -tokens), 0.0, NOW.day, NOW.month)
@@ -151,9 +156,9 @@ def test_a_budget_is_never_passed_by_what_is_reserved(steps: list[tuple[int, int
 
 def test_a_new_day_has_a_new_budget_and_a_late_settlement_does_not_touch_it() -> None:
     account, tomorrow = Account("a", Terms(day=100, month=250)), today(NOW.day_ends)
-    assert admit([account], 100, 0.0, NOW, 0.0) is None
-    assert isinstance(admit([account], 1, 0.0, NOW, 0.0), Refusal)
-    assert admit([account], 100, 0.0, tomorrow, 0.0) is None
+    assert admit([account], 100, 0.0, NOW)
+    assert not admit([account], 1, 0.0, NOW)
+    assert admit([account], 100, 0.0, tomorrow)
 
     account.correct(-60, 0.0, NOW.day, NOW.month)
     assert account.used_on(tomorrow) == 100
@@ -169,8 +174,8 @@ def test_a_request_is_charged_to_all_its_accounts_or_to_none(steps: list[tuple[i
 
     for pause, tokens in steps:
         now += pause / 1000
-        if admit([key, model], tokens, now, NOW, 0.0) is None:
-            assert admit([alone], tokens, now, NOW, 0.0) is None
+        if admit([key, model], tokens, now, NOW):
+            assert admit([alone], tokens, now, NOW)
             passed += 1
         assert (key.running, key.requests_until) == (passed, alone.requests_until)
 
@@ -181,12 +186,12 @@ def test_what_is_left_is_what_would_pass_now(steps: list[tuple[int, int]], rpm: 
     now = 0.0
     for pause, _ in steps:
         now += pause / 1000
-        admit([account], 0, now, NOW, 0.0)
+        admit([account], 0, now, NOW)
     left = standing([account], now)
 
     assert left is not None
     more = 0
-    while more <= left.requests_left and admit([account], 0, now, NOW, 0.0) is None:
+    while more <= left.requests_left and admit([account], 0, now, NOW):
         more += 1
     assert more == left.requests_left
     fresh = Account("fresh", account.terms)
@@ -216,7 +221,7 @@ def test_the_shares_of_several_processes_are_the_whole_at_most(rpm: int, tpm: in
 @given(RATES, RATES, st.integers(0, 30))
 def test_other_terms_leave_as_many_requests_owed_as_before(before: int, after: int, count: int) -> None:
     account = Account("a", Terms(rpm=before, burst=10_000.0))
-    passed = sum(admit([account], 0, 0.0, NOW, 0.0) is None for _ in range(count))
+    passed = sum(admit([account], 0, 0.0, NOW) for _ in range(count))
     account.agree(Terms(rpm=after, burst=10_000.0), 0.0)
 
     left = standing([account], 0.0)
