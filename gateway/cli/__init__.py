@@ -29,6 +29,7 @@ COMMANDS: Final = tuple(
         "check",
         "demo",
         "doctor",
+        "init",
         "plan",
         "serve",
         "simulate",

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from engines.profile import EngineKind
 from engines.registry import profile
+from gateway.cli.init_text import plainly
 from gateway.settings.changes import Change, Kind
 from gateway.settings.changes.plan import Look, Plan
 
@@ -61,8 +62,8 @@ def _look(look: Look) -> Text:
     place = f"{look.engine} at {look.url}"
     if look.fault:
         return Text.assemble(("  ✗", "red"), f" {place}: {look.fault}")
-    what = f"{profile(EngineKind(look.kind)).title} {look.version or ''}".strip() if look.kind else "answers"
-    models = ", ".join(look.models[:_MOST_MODELS]) + (", …" if len(look.models) > _MOST_MODELS else "")
+    what = f"{profile(EngineKind(look.kind)).title} {plainly(look.version or '')}".strip() if look.kind else "answers"
+    models = ", ".join(map(plainly, look.models[:_MOST_MODELS])) + (", …" if len(look.models) > _MOST_MODELS else "")
     return Text.assemble(("  ✓", "green"), f" {place}: {what}" + (f", lists {models}" if models else ""))
 
 
