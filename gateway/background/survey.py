@@ -9,7 +9,7 @@ from typing import Final
 from engines.naming import task_of_name
 from engines.probes import Answer, EngineModel, Fingerprint
 from engines.profile import EngineKind
-from gateway.background.fetch import Fetch, NoAnswer
+from gateway.background.fetch import NOBODY, Credentials, Fetch, NoAnswer
 from gateway.background.listing import embeds, recognise, tasks_of
 from gateway.balance.endpoint import Endpoint
 from gateway.settings.models import Task
@@ -65,9 +65,11 @@ async def survey(fetch: Fetch, urls: Sequence[str], key: str = "") -> list[Found
 
 async def _at(fetch: Fetch, url: str, key: str) -> FoundEngine | NotAnEngine:
     endpoint = Endpoint(url)
-    found, shown = await recognise(fetch, endpoint), ""
+    shown: Credentials = NOBODY
+    found = await recognise(fetch, endpoint)
     if isinstance(found, Fingerprint) and found.needs_key and key:
-        found, shown = await recognise(fetch, endpoint, key), key
+        shown = {"authorization": f"Bearer {key}"}
+        found = await recognise(fetch, endpoint, shown)
     if isinstance(found, NoAnswer):
         return NotAnEngine(url, found.reason, "start the engine, or leave this address out")
     if found.needs_key:
@@ -100,7 +102,7 @@ async def _stranger(fetch: Fetch, endpoint: Endpoint, url: str, found: Fingerpri
 
 
 async def _models(
-    fetch: Fetch, kind: EngineKind, endpoint: Endpoint, listed: Sequence[EngineModel], key: str
+    fetch: Fetch, kind: EngineKind, endpoint: Endpoint, listed: Sequence[EngineModel], shown: Credentials
 ) -> list[FoundModel]:
     """The models of an engine; names for one and the same are put together."""
     first: dict[str, EngineModel] = {}
@@ -109,10 +111,10 @@ async def _models(
         same = model.root if model.parent is None and model.root else model.id
         if first.setdefault(same, model) is not model:
             aliases.setdefault(first[same].id, []).append(model.id)
-    tasks = await tasks_of(fetch, kind, endpoint, [model.id for model in first.values()], key, {})
+    tasks = await tasks_of(fetch, kind, endpoint, [model.id for model in first.values()], shown, {})
     found = []
     for model in first.values():
-        task = await _task(fetch, kind, endpoint, model, key, tasks[model.id])
+        task = await _task(fetch, kind, endpoint, model, shown, tasks[model.id])
         wire = await asyncio.to_thread(_format, model) if task == "chat" else NOTHING
         names = tuple(aliases.get(model.id, ()))
         found.append(FoundModel(model.id, names, task, wire, model.max_model_len, model.parent))
@@ -120,12 +122,12 @@ async def _models(
 
 
 async def _task(
-    fetch: Fetch, kind: EngineKind, endpoint: Endpoint, model: EngineModel, key: str, task: Task
+    fetch: Fetch, kind: EngineKind, endpoint: Endpoint, model: EngineModel, shown: Credentials, task: Task
 ) -> Task | None:
     """Where the list says nothing about tasks, a name that hints at another one is followed up."""
     if kind is EngineKind.VLLM or task_of_name(model.id) is None:
         return task
-    return "embedding" if await embeds(fetch, kind, endpoint, model.id, key) else None
+    return "embedding" if await embeds(fetch, kind, endpoint, model.id, shown) else None
 
 
 def _format(model: EngineModel) -> Finding:

@@ -26,6 +26,7 @@ _GROUPS: Final = ("engines", "keys", "tools")
 COMMANDS: Final = tuple(
     Command(name, f"gateway.cli.{name}", name)
     for name in (
+        "apply",
         "check",
         "demo",
         "doctor",

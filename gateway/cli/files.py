@@ -10,8 +10,8 @@ from typing import Final
 _NEW: Final = 0o644
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Writes `text` in the place of the file, if there is one; a symbolic link stays one, and its target is replaced.
+def replace_whole(path: Path, content: bytes) -> None:
+    """Writes `content` in the place of the file, if there is one; a link stays one, and its target is replaced.
 
     Permissions stay, and the owner too as far as this process may give files away. A new file gets what the umask
     leaves of rw-r--r--.
@@ -23,8 +23,8 @@ def replace_text(path: Path, text: str) -> None:
     number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".new")
     new = Path(name)
     try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(number, "wb") as file:
+            file.write(content)
             file.flush()
             _as_before(target, file.fileno())
             os.fsync(file.fileno())

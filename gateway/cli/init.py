@@ -11,7 +11,7 @@ import typer
 from engines.registry import profile
 from gateway.background.fetch import Fetch
 from gateway.background.survey import FoundEngine, NotAnEngine, survey
-from gateway.cli.files import replace_text
+from gateway.cli.files import replace_whole
 from gateway.cli.init_text import plainly, starter_text
 from gateway.settings.values import RefusedValueError, engine_url
 
@@ -47,7 +47,7 @@ def init(
     if printed:
         typer.echo(text, nl=False)
         return
-    replace_text(out, text)
+    replace_whole(out, text.encode())
     typer.echo(f"wrote {out}. Next: turnout check {out}, turnout doctor {out}, turnout serve --config {out}", err=True)
 
 

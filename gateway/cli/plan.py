@@ -11,7 +11,7 @@ from gateway.background.fetch import Fetch
 from gateway.background.planning import plan as make_plan
 from gateway.cli.plan_view import as_tree, show_plan
 from gateway.cli.report import read_settings
-from gateway.cli.running import RunningGateway, address_of, token_for
+from gateway.cli.running import InForce, RunningGateway, address_of, tokens_for
 from gateway.settings import Settings
 from gateway.settings.changes.plan import Plan
 
@@ -56,10 +56,14 @@ async def planned(new: Settings, against: str | None, *, probe: bool) -> Plan:
         if against is not None and not against.startswith(("http://", "https://")):
             other = read_settings(Path(against))
             return await make_plan(against, other.settings, new, {}, fetch)
-        async with RunningGateway(against or address_of(new.server), token_for(new)) as running:
-            old = (await running.config(full=True)).settings or Settings()
-            standing = await running.standing(old)
-            return await make_plan(running.url, old, new, standing, fetch)
+        async with RunningGateway(against or address_of(new.server), tokens_for(new)) as running:
+            return await plan_against(running, await running.config(full=True), new, fetch)
     finally:
         if fetch is not None:
             await fetch.close()
+
+
+async def plan_against(running: RunningGateway, in_force: InForce, new: Settings, fetch: Fetch | None) -> Plan:
+    """The plan against what a gateway has just said that it has in force."""
+    old = in_force.settings or Settings()
+    return await make_plan(running.url, old, new, await running.standing(old), fetch)

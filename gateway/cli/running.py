@@ -1,7 +1,7 @@
 """Speaks to the admin API of a running gateway, for commands that compare with it or change it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import quote
@@ -33,16 +33,20 @@ class InForce:
     hash: str | None
     source: str | None
     error: str | None
-    settings: Settings | None
+    settings: Settings | None = None
+    restart_needed: tuple[str, ...] = ()
 
 
 class RunningGateway:
-    """A gateway at a base URL. Use it as an asynchronous context."""
+    """A gateway at a base URL. Use it as an asynchronous context.
 
-    def __init__(self, url: str, token: str = "") -> None:
+    Of several tokens, the next one is tried when one is not taken: an edit may change the token.
+    """
+
+    def __init__(self, url: str, tokens: Sequence[str] = ()) -> None:
         self.url = url.rstrip("/")
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx2.AsyncClient(timeout=PATIENCE, trust_env=False, headers=headers)
+        self._tokens = [token for token in dict.fromkeys(tokens) if token] or [""]
+        self._client = httpx2.AsyncClient(timeout=PATIENCE, trust_env=False)
 
     async def __aenter__(self) -> Self:
         return self
@@ -56,7 +60,10 @@ class RunningGateway:
         if not isinstance(found, dict):
             raise self._odd("/admin/config")
         settings = self._settings(found.get("settings")) if full else None
-        return InForce(_text(found.get("hash")), _text(found.get("source")), _text(found.get("error")), settings)
+        waiting = found.get("restart_needed")
+        told = tuple(map(str, waiting)) if isinstance(waiting, list) else ()
+        text_hash, source, error = (_text(found.get(key)) for key in ("hash", "source", "error"))
+        return InForce(text_hash, source, error, settings, told)
 
     def _settings(self, tree: object) -> Settings:
         if tree is None:
@@ -105,17 +112,24 @@ class RunningGateway:
         return found
 
     async def _send(self, method: str, path: str) -> httpx2.Response:
+        answer = await self._send_with(self._tokens[0], method, path)
+        for token in self._tokens[1:]:
+            if answer.status_code not in {401, 403}:
+                break
+            answer = await self._send_with(token, method, path)
+        if answer.status_code in {401, 403}:
+            why = f"{_message(answer)} Set {TOKEN_VARIABLE} to its admin.token"
+            raise CannotAsk(f"{self.url} does not let us in: {why}")
+        return answer
+
+    async def _send_with(self, token: str, method: str, path: str) -> httpx2.Response:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
         try:
-            answer = await self._client.request(method, self.url + path)
+            return await self._client.request(method, self.url + path, headers=headers)
         except httpx2.HTTPError as error:
             why = "does not answer in time" if isinstance(error, httpx2.TimeoutException) else "cannot be reached"
             fix = "start it, or say with --against where it is, or which file to compare with"
             raise CannotAsk(f"no gateway at {self.url} ({why}): {fix}") from None
-        if answer.status_code in {401, 403}:
-            raise CannotAsk(
-                f"{self.url} does not let us in: {_message(answer)} Set {TOKEN_VARIABLE} to its admin.token"
-            )
-        return answer
 
     def _odd(self, path: str) -> CannotAsk:
         return CannotAsk(f"{self.url}{path} does not answer as a Turnout gateway does")
@@ -147,7 +161,7 @@ def address_of(server: Server) -> str:
     return f"http://[{host}]:{server.port}" if ":" in host else f"http://{host}:{server.port}"
 
 
-def token_for(settings: Settings) -> str:
-    """The admin token: the environment's, or else that of the file."""
+def tokens_for(settings: Settings) -> tuple[str, ...]:
+    """The admin tokens that may be the right ones: the environment's, and that of the file."""
     token = settings.admin.token
-    return os.environ.get(TOKEN_VARIABLE, "") or (token.get_secret_value() if token is not None else "")
+    return os.environ.get(TOKEN_VARIABLE, ""), token.get_secret_value() if token is not None else ""

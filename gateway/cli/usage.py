@@ -4,6 +4,7 @@ import asyncio
 import csv
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.report import read_settings
-from gateway.cli.running import RunningGateway, address_of, token_for
+from gateway.cli.running import RunningGateway, address_of, tokens_for
 from gateway.settings import Settings
 
 _COLUMNS: Final = ("day", "key", "model", "requests", "prompt_tokens", "answer_tokens", "estimated")
@@ -33,7 +34,7 @@ def usage(
         raise typer.BadParameter("--format is table, json or csv")
     settings = Settings() if url is not None and config is None else read_settings(config).settings
     days = {name: day for name, day in (("since", since), ("until", until)) if day is not None}
-    rows = asyncio.run(_asked(url or address_of(settings.server), token_for(settings), days))
+    rows = asyncio.run(_asked(url or address_of(settings.server), tokens_for(settings), days))
     match form:
         case "json":
             typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -45,8 +46,8 @@ def usage(
             _show(rows)
 
 
-async def _asked(url: str, token: str, days: dict[str, str]) -> list[dict[str, object]]:
-    async with RunningGateway(url, token) as running:
+async def _asked(url: str, tokens: Sequence[str], days: dict[str, str]) -> list[dict[str, object]]:
+    async with RunningGateway(url, tokens) as running:
         return await running.usage(days)
 
 

@@ -12,6 +12,8 @@ from gateway.settings.changes.names import name_changes
 from gateway.settings.changes.targets import target_changes
 from gateway.settings.changes.values import section_changes
 from gateway.settings.engines import Engine
+from gateway.settings.launching import value_at
+from gateway.settings.redacted import redacted_tree
 from gateway.settings.tree import Settings
 from gateway.settings.units import duration_text
 
@@ -47,7 +49,14 @@ def _models(old: Settings, new: Settings) -> Iterator[Change]:
             yield Change(Kind.CHANGED, ("models", name, "aliases"), "aliases in another order")
 
 
+def _launches(settings: Settings) -> dict[str, object]:
+    """Launch settings as they may be shown: they can hold secrets under any name."""
+    tree = redacted_tree(settings)
+    return {name: value_at(tree, ("engines", name, "launch")) for name in settings.engines}
+
+
 def _engines(old: Settings, new: Settings) -> Iterator[Change]:
+    launch = _launches(old), _launches(new)
     for name, engine in old.engines.items():
         if name not in new.engines:
             yield Change(Kind.REMOVED, ("engines", name), "gone", before=_about(engine))
@@ -56,7 +65,10 @@ def _engines(old: Settings, new: Settings) -> Iterator[Change]:
         if before is None:
             yield Change(Kind.ADDED, ("engines", name), f"new: {_about(engine)}", after=_about(engine))
             continue
-        yield from section_changes(("engines", name), before, engine)
+        yield from section_changes(("engines", name), before, engine, without=frozenset({"launch"}))
+        if launch[0].get(name) != launch[1].get(name):
+            meaning = "other launch settings: they count when the engine is started again"
+            yield Change(Kind.CHANGED, ("engines", name, "launch"), meaning)
         limit = "first_token"
         was, is_now = (limit in one.timeouts.model_fields_set for one in (before, engine))
         if was != is_now and before.timeouts.first_token == engine.timeouts.first_token:

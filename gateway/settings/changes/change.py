@@ -5,9 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from gateway.settings.problems import Path, dotted
-
-NEED_RESTART: Final = frozenset({("server", "host"), ("server", "port"), ("server", "workers")})
-"""Keys that hold from the start to the end of a process."""
+from gateway.settings.source import NEED_RESTART
 
 _SINGULAR: Final = {"engines": "engine", "models": "model", "keys": "key"}
 
@@ -53,4 +51,4 @@ class Change:
     @property
     def restart(self) -> bool:
         """Whether the change is in force only after a restart."""
-        return self.path in NEED_RESTART
+        return len(self.path) == 2 and self.path[0] == "server" and self.path[1] in NEED_RESTART

@@ -101,7 +101,8 @@ def _differs(old: Engine, new: Engine) -> bool:
     keys = [engine.api_key.get_secret_value() if engine.api_key else "" for engine in (old, new)]
     hidden = any(key and set(key) == {"*"} for key in keys)
     other_key = bool(keys[0]) != bool(keys[1]) if hidden else keys[0] != keys[1]
-    return other_key or old.kind is not new.kind or old.health.path != new.health.path
+    header, path = old.api_key_header != new.api_key_header, old.health.path != new.health.path
+    return other_key or header or path or old.kind is not new.kind
 
 
 def _places(settings: Settings) -> Iterator[Place]:

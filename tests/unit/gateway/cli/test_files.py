@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.files import replace_text
+from gateway.cli.files import replace_whole
 
 
 def test_a_new_file_gets_what_the_umask_leaves(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        replace_text(tmp_path / "new", "text")
+        replace_whole(tmp_path / "new", b"text")
     finally:
         os.umask(before)
     assert (tmp_path / "new").read_text() == "text"
@@ -24,7 +24,7 @@ def test_permissions_stay_and_the_old_file_is_whole_for_its_readers(tmp_path: Pa
     file.write_text("old")
     file.chmod(0o600)
     with file.open() as reader:
-        replace_text(file, "new")
+        replace_whole(file, b"new")
         assert reader.read() == "old"
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("new", 0o600)
     assert list(tmp_path.iterdir()) == [file]
@@ -37,7 +37,7 @@ def test_links_stay_links(tmp_path: Path) -> None:
     (folder / "file").write_text("old")
     (tmp_path / "one").symlink_to("real/file")
     (tmp_path / "two").symlink_to("one")
-    replace_text(tmp_path / "two", "new")
+    replace_whole(tmp_path / "two", b"new")
     assert (folder / "file").read_text() == "new"
     assert (tmp_path / "two").readlink() == Path("one")
     assert (tmp_path / "one").readlink() == Path("real/file")
@@ -47,5 +47,5 @@ def test_links_stay_links(tmp_path: Path) -> None:
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="folder"):
-        replace_text(tmp_path / "folder", "text")
+        replace_whole(tmp_path / "folder", b"text")
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
