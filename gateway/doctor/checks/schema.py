@@ -12,7 +12,7 @@ from gateway.doctor.checks.inference import finish_of, message_of, words
 from gateway.doctor.finding import Finding, Level
 from gateway.doctor.subject import Subject, user
 
-LIMIT: Final = 48
+LIMIT: Final = 32
 """Tokens for an object of one member."""
 
 _VALUE: Final = "k7"

@@ -15,7 +15,7 @@ from gateway.doctor.subject import Subject, raw, user
 LIMIT: Final = 6
 """Tokens at which the story is cut."""
 
-LONG: Final = 200
+LONG: Final = 128
 """Tokens that an engine may make of the story that nobody reads any more."""
 
 BRIEF: Final = 64

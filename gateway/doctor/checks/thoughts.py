@@ -11,7 +11,7 @@ from gateway.doctor.finding import Finding, Level
 from gateway.doctor.subject import Subject, user
 from gateway.wire.tools.thinking import Thinking
 
-LIMIT: Final = 64
+LIMIT: Final = 48
 """Tokens that a thought may take."""
 
 _TAGS: Final = ("<think>", "</think>")

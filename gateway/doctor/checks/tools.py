@@ -32,7 +32,7 @@ TOOLS: Final = [
         },
     }
 ]
-LIMIT: Final = 96
+LIMIT: Final = 64
 """Tokens that a call may take."""
 
 _HOLLOW: Final = 4
