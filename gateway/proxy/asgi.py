@@ -92,6 +92,7 @@ class AsgiCarrier(Carrier):
         "_waiting",
         "_wake",
         "_watch_from",
+        "_watched",
         "bucket",
         "exchange",
     )
@@ -107,6 +108,7 @@ class AsgiCarrier(Carrier):
         self._paused = False
         self._look = inf
         self._watch_from = plane.loop.time() + WATCH_AFTER
+        self._watched = False
         self.bucket = -1
 
     # Downstream
@@ -179,7 +181,7 @@ class AsgiCarrier(Carrier):
                     continue
                 self._wake = loop.create_future()
                 await self._wake
-                if watcher is None and not self._ended and loop.time() >= self._watch_from:
+                if watcher is None and self._watched and not self._ended:
                     watcher = asyncio.ensure_future(self._watch(receive))
         finally:
             self._plane.deadlines.drop(self)
@@ -198,15 +200,18 @@ class AsgiCarrier(Carrier):
         self._rouse()
 
     def on_deadline(self, now: float) -> float | None:
-        """A deadline of the exchange, or the request takes long enough to be watched (`Timed`)."""
+        """The request takes long enough to be watched, or a deadline of the exchange has come (`Timed`)."""
         self._look = inf
-        due = self.exchange.on_deadline(now)
-        if due is not None:
-            self._look = min(self._look, due)
-        if now < self._watch_from:
-            self._look = min(self._look, self._watch_from)
-        else:
+        if not self._watched and now >= self._watch_from:
+            # First things first: a client that has left by now, as it said that it would, is gone and not late.
+            self._watched = True
             self._rouse()
+            self._look = now
+            return now
+        due = self.exchange.on_deadline(now)
+        for later in (due, None if self._watched else self._watch_from):
+            if later is not None and later < self._look:
+                self._look = later
         return None if self._look == inf else self._look
 
 
