@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import math
 import os
+import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engines.profile import Operation
+from gateway import logs
 from gateway.api.application import build_api
 from gateway.api.errors import internal_error
 from gateway.api.view import AskAll, ConfigState
@@ -33,7 +35,6 @@ from gateway.balance.drains import DrainOrder, StandingOrders
 from gateway.balance.endpoint import StateChange
 from gateway.balance.engine import SERVING
 from gateway.errors import ApiError
-from gateway.logs import access_log
 from gateway.metrics import Meters
 from gateway.proxy.asgi import carry
 from gateway.proxy.building import build_plane
@@ -66,6 +67,7 @@ class Gateway:
     plane: Plane
     deadlines: Deadlines
     ids: Ids
+    journal: logs.Journal
     shared: SharedAccounts
 
     def __init__(self, configured: Configuration, file: ConfigFile | None = None) -> None:
@@ -93,6 +95,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         self.deadlines = Deadlines(loop)
         self.ids = Ids()
+        self.journal = logs.Journal(loop.call_later, random.random, self.settings.logged_requests)
         self.shared = SharedAccounts(self.meters, self._own_load, self._hear_load)
         fetch = Fetch()
         self._resolver = Resolver(lambda: self.plane)
@@ -119,6 +122,7 @@ class Gateway:
         finally:
             await fetch.close()
             self.plane.close()
+            self.journal.flush()
 
     async def _discover(self) -> None:
         """The first look for models."""
@@ -151,6 +155,8 @@ class Gateway:
             self.apply(await self._discovery.ahead(wanted.settings, known), addresses)
         if waiting != self.config.waiting and waiting:
             _log.warning("some of the configuration needs a restart", keys=list(waiting))
+        if wanted.settings.logs.level != self.settings.logs.level:
+            logs.set_level(wanted.settings.logs.level)
         self.configured = wanted
         self.config = ConfigState(found.hash, found.source, found.loaded_at, waiting=waiting)
 
@@ -173,6 +179,7 @@ class Gateway:
         ``addresses`` is what new names stand for.
         """
         old, self.plane = self.plane, self._build(settings, self.plane, addresses)
+        self.journal.which = settings.logged_requests
         old.close(self.plane)
 
     def _own_load(self) -> str:
@@ -207,7 +214,7 @@ class Gateway:
             deadlines=self.deadlines,
             ids=self.ids,
             notice=Reactions(loop, self.deadlines, self.meters, log_change),
-            observe=access_log() if settings.server.access_log else None,
+            journal=self.journal,
             old=old,
             addresses=addresses,
             now=int(time.time()),

@@ -2,8 +2,9 @@
 
 from typing import assert_never
 
-from gateway.api import configuration, fleet
-from gateway.api.orders import Call, Drain, Look, Put, Refused, Reread
+from gateway import logs
+from gateway.api import configuration, fleet, observing
+from gateway.api.orders import Call, Drain, Errors, Look, Put, Refused, Reread, SetLevel
 from gateway.api.view import View
 
 
@@ -21,6 +22,12 @@ async def obey(view: View, call: Call) -> bytes:
         case Refused(error):
             await view.take(error)
             return configuration.told(view)
+        case SetLevel(level):
+            if level is not None:
+                logs.set_level(level)
+            return observing.told_level()
+        case Errors():
+            return observing.told_errors(view)
         case Reread():  # the supervisor sends what it has found instead
             return configuration.told(view)
         case _:

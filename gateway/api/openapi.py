@@ -226,6 +226,15 @@ CONTROL_ERRORS: Final[Mapping[int, str]] = {
     503: "Not every serving process has answered.",
 }
 
+OF_ALL_PROCESSES: Final = (
+    "/admin/engines",
+    "/admin/errors",
+    "/admin/log-level",
+    "/admin/reload",
+    "/admin/usage",
+)
+"""Where an answer needs all serving processes."""
+
 ANSWER_HEADERS: Final[Mapping[str, str]] = {
     "x-request-id": "The client's id if it is clean, else one of the gateway's.",
     "openai-processing-ms": "Milliseconds until the head of the answer.",
@@ -295,7 +304,7 @@ def _describe_errors(path: str, described: dict[str, Any]) -> None:
         401: path.startswith("/admin/"),
         403: path.startswith("/admin/"),
         404: "{" in path,
-        503: path.startswith(("/admin/engines", "/admin/reload", "/admin/usage")),
+        503: path.startswith(OF_ALL_PROCESSES),
     }
     for status in (status for status, may_be in given.items() if may_be):
         content = {"application/json": {"schema": _reference("Error")}}

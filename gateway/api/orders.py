@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from gateway import logs
 from gateway.balance.drains import DrainOrder
 from gateway.settings.source import Configuration
 
@@ -49,17 +50,27 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     error: str
 
 
+class SetLevel(msgspec.Struct, frozen=True, tag="level"):
+    """Writes less or more to the log from here on; None changes nothing. Everybody tells its level then."""
+
+    level: logs.Level | None = None
+
+
+class Errors(msgspec.Struct, frozen=True, tag="errors"):
+    """Nothing to heed: everybody tells the errors of late."""
+
+
 class Reread(msgspec.Struct, frozen=True, tag="reread"):
     """Asks the supervisor to read the file. What comes to the serving processes is what it has found."""
 
 
-Order: TypeAlias = Look | Drain | Put | Refused
+Order: TypeAlias = Look | Drain | Put | Refused | SetLevel | Errors
 """What a process obeys."""
 
 Call: TypeAlias = Order | Reread
 """What a process asks for."""
 
-CHANGES: Final = (Drain, Put, Refused, Reread)
+CHANGES: Final = (Drain, Put, Refused, Reread, SetLevel)
 """Orders that are not over before all have heeded them."""
 
 _CALLS: Final = msgspec.msgpack.Decoder(Call)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway import logs
 from gateway.api.orders import Call
 from gateway.balance.drains import DrainOrder
 from gateway.balance.endpoint import Endpoint, EndpointState
@@ -55,6 +56,9 @@ class View(Protocol):
 
     ask_all: AskAll | None
     """There where several processes serve."""
+
+    journal: logs.Journal
+    """What becomes of requests that have ended."""
 
     started: bool
     """Whether there is a plane yet."""

@@ -66,7 +66,7 @@ def serve(
     settings = configured.settings
     sockets = bind(settings.server, take_over=take_over)
     allow_connections()
-    logs.configure(sys.stderr)
+    logs.configure(sys.stderr, logs.LEVELS[settings.logs.level])
     require_parts()
     if not settings.asks_for_keys:
         _log.info("no key is asked for: whoever reaches the port may call every model")

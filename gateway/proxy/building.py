@@ -15,7 +15,7 @@ from gateway.balance.hedge import FirstTokens
 from gateway.balance.lease import Target
 from gateway.balance.retry import RetryBudget, RetrySettings
 from gateway.balance.route import Route
-from gateway.logs import Observer
+from gateway.logs import Journal
 from gateway.metrics import Meters
 from gateway.proxy.affinity import key_of, policy_of
 from gateway.proxy.callers import Callers
@@ -46,7 +46,7 @@ def build_plane(
     deadlines: Deadlines | None = None,
     ids: Ids | None = None,
     notice: Notice | None = None,
-    observe: Observer | None = None,
+    journal: Journal | None = None,
     old: Plane | None = None,
     addresses: Addresses = MappingProxyType({}),
     now: int = 0,
@@ -90,7 +90,7 @@ def build_plane(
         queues,
         RetryBudget(retry, loop.time()) if old is None or old.retry != retry else old.budget,
         retry,
-        observe,
+        journal,
         _guard(settings, meters, None if old is None else old.guard),
     )
     plane.enter(known)
@@ -170,6 +170,7 @@ def _model(
                 queue,
                 Fallbacks(settings.fallbacks, causes),
                 hedge=hedge,
+                log_prompts=settings.log_prompts,
             ),
         )
 

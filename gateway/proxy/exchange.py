@@ -28,7 +28,10 @@ from gateway.proxy.spending import cost_of
 from gateway.usage import Spent
 from gateway.wire.anthropic import ANTHROPIC
 from gateway.wire.named_stream import farewell
-from gateway.wire.openai import parse_call
+from gateway.wire.openai import parse_call, prompt_of
+
+LONGEST_MESSAGE: Final = 500
+"""Characters of an error's message that the log and the list of errors keep."""
 
 _FAILURES: Final = {503: "unavailable", 504: "timed_out"}
 
@@ -241,7 +244,7 @@ class Exchange(Hedger):
     def _break_off(self, error: ApiError) -> None:
         """Ends a committed stream so that no client can take it for whole: one error event, then a cut."""
         attempt = self._attempt
-        self._finish("truncated", 200)
+        self._finish("truncated", 200, error=error)
         self._cut(error, attempt)
 
     def _cut(self, error: ApiError, attempt: Attempt | FanOut | None) -> None:
@@ -252,13 +255,14 @@ class Exchange(Hedger):
     def _fail(self, error: ApiError) -> None:
         attempt = self._attempt
         headers = self._headers(replies.JSON, replies.error_lines(error), self._plane.loop.time())
-        self._finish(_FAILURES.get(error.status, "rejected" if error.status < 500 else "failed"), error.status)
+        outcome = _FAILURES.get(error.status, "rejected" if error.status < 500 else "failed")
+        self._finish(outcome, error.status, error=error)
         if self._opened:  # by a heartbeat: the status is out
             self._cut(error, attempt)
             return
         self._down.respond(error.status, headers, replies.error_body(error, self._inbound.operation, self.request_id))
 
-    def _finish(self, outcome: str, status: int, now: float | None = None) -> None:
+    def _finish(self, outcome: str, status: int, now: float | None = None, error: ApiError | None = None) -> None:
         self.over = True
         plane = self._plane
         if self._heartbeat is not None:
@@ -271,8 +275,8 @@ class Exchange(Hedger):
             self._permit.end(self._cost(gone=outcome == "client_gone"), now)
         meter = self._unserved() if self._attempt is None else self._attempt.destination.meter
         meter.ended(outcome, now - self.started)
-        if plane.observe is not None:
-            plane.observe(self._summary(meter, outcome, status, now))
+        if error is not None or plane.logs_served:
+            self._note(meter, outcome, status, now, error)
         self._attempt = None  # it knows its owner: both would wait for the garbage collector, with all their bytes
 
     def _cost(self, *, gone: bool) -> Spent:
@@ -285,17 +289,30 @@ class Exchange(Hedger):
         """Who counts a request that no engine got. Names that are not configured make no series of their own."""
         return self._plane.asked[self._call.model].unserved if hasattr(self, "_asked") else self._plane.nowhere
 
-    def _summary(self, meter: Meter, outcome: str, status: int, now: float) -> RequestSummary:
-        return RequestSummary(
-            request_id=self.request_id.decode(),
-            operation=self._inbound.operation.value,
-            model=meter.model,
-            engine=meter.engine,
-            status=status,
-            outcome=outcome,
-            attempts=self.attempts,
-            seconds=now - self.started,
-            first_token=self._first_at - self.started if self.committed else None,
+    def _note(self, meter: Meter, outcome: str, status: int, now: float, error: ApiError | None) -> None:
+        """Tells the journal, if it wants to know."""
+        journal = self._plane.journal
+        if journal is None or (error is None and not journal.draws()):
+            return
+        cost = self._cost(gone=False)
+        shows_prompt = hasattr(self, "_asked") and self._asked.log_prompts
+        journal.note(
+            RequestSummary(
+                request_id=self.request_id.decode(),
+                operation=self._inbound.operation.value,
+                model=meter.model,
+                engine=meter.engine,
+                status=status,
+                outcome=outcome,
+                attempts=self.attempts,
+                seconds=now - self.started,
+                first_token=self._first_at - self.started if self.committed else None,
+                input_tokens=cost.prompt,
+                output_tokens=cost.answer,
+                code="" if error is None else error.code or error.type,
+                message="" if error is None else error.message[:LONGEST_MESSAGE],
+                prompt=prompt_of(self._call) if shows_prompt else "",
+            )
         )
 
     def _headers(self, content_type: bytes, more: bytes, now: float) -> bytes:

@@ -20,7 +20,7 @@ from gateway.balance.fallback import Fallbacks
 from gateway.balance.hedge import FirstTokens
 from gateway.balance.retry import RetryBudget, RetrySettings
 from gateway.balance.route import Route
-from gateway.logs import Observer
+from gateway.logs import Journal
 from gateway.metrics import Meter, Meters
 from gateway.proxy.affinity import Key, session_header
 from gateway.proxy.deadlines import Deadlines
@@ -95,6 +95,8 @@ class Asked:
     """The fallback models, under the name that this one was asked by."""
     hedge: FirstTokens | None = None
     """When a first token is late; None if no second endpoint is asked then."""
+    log_prompts: bool = False
+    """Whether the log's lines about requests show their prompts."""
     mixed: bool = field(init=False)
     """Whether there are several engines, of which some may not have an operation."""
 
@@ -137,16 +139,19 @@ class Plane:
     queues: Mapping[str, AdmissionQueue]
     budget: RetryBudget
     retry: RetrySettings
-    observe: Observer | None = None
+    journal: Journal | None = None
     guard: Guard | None = None
     clock: Callable[[], float] = time.time
     rng: Callable[[], float] = random.random
     nowhere: Meter = field(init=False)
+    logs_served: bool = field(init=False)
+    """Whether requests that ended well may have a line in the log."""
     origins: frozenset[bytes] = field(init=False)
     session_headers: frozenset[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
         self.nowhere = self.meters.meter("", "")
+        self.logs_served = self.journal is not None and self.settings.logged_requests not in ("off", "errors")
         self.origins = frozenset(origin.encode() for origin in self.settings.server.cors_origins)
         headers = map(session_header, self.settings.models.values())
         self.session_headers = frozenset(header for header in headers if header is not None)

@@ -132,6 +132,11 @@ class Model(Section):
         default=Unknown.DROP, description="what happens to parameters that no profile knows"
     )
     token_inputs: Literal["reject", "pass"] = Field(default="reject", description="embedding inputs given as token ids")
+    log_prompts: bool = Field(
+        default=False,
+        description="where logs.requests writes a line for a request, its prompt is in it, cut after 2000 characters",
+        examples=["false"],
+    )
 
     def targets_of(self, name: str) -> tuple[Target, ...]:
         """Every engine that serves this model, which is configured under `name`; each target's `model` is filled in."""

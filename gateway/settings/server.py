@@ -37,4 +37,4 @@ class Server(Section):
         "error before the first token still has its own status",
         examples=["15s"],
     )
-    access_log: bool = Field(default=False, description="one log line per request", examples=["true"])
+    access_log: bool = Field(default=False, description="the same as logs.requests: all", examples=["true"])

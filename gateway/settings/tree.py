@@ -5,7 +5,7 @@ once) is in `crosscheck`, because those checks also have to run while other part
 """
 
 from collections.abc import Iterable
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from engines.profile import EngineKind
 from gateway.settings.engines import Engine
 from gateway.settings.keys import Key, Limits, State
+from gateway.settings.logs import Logs
 from gateway.settings.models import Model
 from gateway.settings.problems import ConfigErrors, Problem, did_you_mean
 from gateway.settings.section import Section, without_blanks
@@ -82,6 +83,7 @@ class Settings(BaseSettings):
     )
     limits: Limits = Limits()
     state: State = State()
+    logs: Logs = Logs()
     admin: Admin = Admin()
 
     @classmethod
@@ -106,6 +108,12 @@ class Settings(BaseSettings):
     def asks_for_keys(self) -> bool:
         """Whether callers have to show a key. An empty list of keys lets nobody in."""
         return bool({"keys", "keys_file"} & self.model_fields_set)
+
+    @property
+    def logged_requests(self) -> Literal["off", "errors", "all"] | float:
+        """Which requests have a line in the log; `server.access_log` is the short way to say all."""
+        said = "requests" in self.logs.model_fields_set
+        return "all" if self.server.access_log and not said else self.logs.requests
 
     @property
     def discovers_models(self) -> bool:

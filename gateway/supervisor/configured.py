@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from gateway import logs
 from gateway.api.orders import Put, Refused
 from gateway.background.reloader import log_found
 from gateway.balance.drains import StandingOrders
@@ -59,5 +60,7 @@ class Configured:
         if isinstance(found, ConfigErrors):
             self.error = str(found)
             return Refused(self.error)
+        if found.settings.logs.level != self.current.settings.logs.level:
+            logs.set_level(found.settings.logs.level)
         self.current, self.error = found, ""
         return Put.of(found)

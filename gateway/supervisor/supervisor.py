@@ -12,7 +12,20 @@ from typing import Final, TypeAlias, assert_never
 import msgspec
 import structlog
 
-from gateway.api.orders import CHANGES, Drain, Look, Order, Put, Refused, Reread, decoded, encoded
+from gateway import logs
+from gateway.api.orders import (
+    CHANGES,
+    Drain,
+    Errors,
+    Look,
+    Order,
+    Put,
+    Refused,
+    Reread,
+    SetLevel,
+    decoded,
+    encoded,
+)
 from gateway.api.view import Replies
 from gateway.balance.drains import StandingOrders
 from gateway.metrics import Snapshot
@@ -273,7 +286,11 @@ class Supervisor:
                 self._pass_round(call, caller.pid, frame.number)
             case Reread():
                 self._pass_round(self._configured.read(time.monotonic()), caller.pid, frame.number)
-            case Look() | Put() | Refused():
+            case SetLevel(level):
+                if level is not None:
+                    logs.set_level(level)  # those forked later have it from here
+                self._pass_round(call, caller.pid, frame.number)
+            case Look() | Put() | Refused() | Errors():
                 self._pass_round(call, caller.pid, frame.number)
             case _:
                 assert_never(call)

@@ -39,6 +39,20 @@ class Call(msgspec.Struct, eq=False):
     body: bytes
 
 
+PROMPTS: Final = ("messages", "prompt", "input", "query", "text_1", "system", "instructions")
+"""Members that hold what a model is asked."""
+
+LONGEST_PROMPT: Final = 2000
+"""Characters of a prompt that are shown."""
+
+
+def prompt_of(call: Call) -> str:
+    """The beginning of what a model is asked, as JSON."""
+    raw = next((call.members[name] for name in PROMPTS if name in call.members), b"")
+    text = bytes(raw)[: 4 * LONGEST_PROMPT + 4].decode(errors="replace")
+    return text if len(text) <= LONGEST_PROMPT else text[:LONGEST_PROMPT] + "…"
+
+
 def parse_call(operation: Operation, body: bytes) -> Call:
     """Reads a request body.
 

@@ -290,6 +290,8 @@ async def test_the_openapi_document_describes_every_path(client: httpx2.AsyncCli
         "/metrics",
         "/admin/config",
         "/admin/reload",
+        "/admin/errors",
+        "/admin/log-level",
         "/admin/engines",
         "/admin/engines/{name}/capabilities",
         "/admin/engines/{name}/drain",

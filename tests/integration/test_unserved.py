@@ -26,6 +26,8 @@ async def test_a_model_without_an_endpoint_keeps_its_name(gateway: Gateway, engi
         for name in ("m", "gpt-4o", "n"):
             assert await ask(serving, CHAT, HELLO | {"model": name}) == 503
         assert await ask(serving, EMBEDDINGS, {"model": "m", "input": "x"}) == 400
+        assert serving.plane.journal is not None
+        serving.plane.journal.flush()
     requests = [(line["model"], line["engine"], line["outcome"]) for line in logs if line["event"] == "request"]
 
     assert requests == [

@@ -1,7 +1,8 @@
 """Random configurations and random edits of them, made from the settings tree itself: a new key is edited too."""
 
 from enum import Enum
-from typing import get_args, get_origin
+from types import UnionType
+from typing import Union, get_args, get_origin
 
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
@@ -129,7 +130,9 @@ def _example(annotation: object) -> object:
 
 
 def _words(annotation: object) -> list[object]:
-    """The words of a closed set."""
+    """The words of a closed set, or of one among other forms."""
+    if get_origin(annotation) in {Union, UnionType}:
+        return [word for one in get_args(annotation) for word in _words(one)]
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return list(annotation)
     words = get_args(annotation)

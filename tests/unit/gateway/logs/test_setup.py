@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from gateway import logs
+from gateway.logs.setup import QUIET
 
 FORGED = "m\n2026-01-01 ERROR forged \x1b[31m\x9b\u2028end"
 
@@ -32,7 +33,7 @@ def restored() -> Iterator[None]:
     root.setLevel(level)
     logging.captureWarnings(capture=False)
     logging.getLogger("uvicorn.error").filters.clear()
-    for name in logs.QUIET:
+    for name in QUIET:
         logging.getLogger(name).setLevel(logging.NOTSET)
     structlog.reset_defaults()
 
@@ -110,28 +111,18 @@ def test_a_fault_is_one_json_line_with_its_traceback_and_the_request() -> None:
     assert "RuntimeError" in str(line["exception"])
 
 
-def test_the_access_log_has_one_line_per_request() -> None:
+def test_the_level_changes_for_events_of_ours_and_of_libraries() -> None:
     stream = io.StringIO()
     logs.configure(stream)
-    observe = logs.access_log()
-    observe(logs.RequestSummary("r1", "chat", "m", "e", 200, "served", 1, 0.1234, 0.0456, 3, 5))
-    observe(logs.RequestSummary("r2", "chat", "m", "", 404, "rejected", 0, 0.0001))
+    ours, theirs = structlog.get_logger(), logging.getLogger("a.library")
+    assert logs.level() == "info"
+    logs.set_level("error")
+    ours.warning("not this")
+    theirs.warning("nor this")
+    ours.error("but this")
+    logs.set_level("debug")
+    ours.debug("and this")
+    theirs.debug("and that")
 
-    first, second = written(stream)
-    del first["timestamp"], second["timestamp"]
-    assert first == {
-        "level": "info",
-        "event": "request",
-        "id": "r1",
-        "operation": "chat",
-        "model": "m",
-        "engine": "e",
-        "status": 200,
-        "outcome": "served",
-        "attempts": 1,
-        "ms": 123.4,
-        "first_token_ms": 45.6,
-        "input_tokens": 3,
-        "output_tokens": 5,
-    }
-    assert "first_token_ms" not in second
+    assert logs.level() == "debug"
+    assert [line["event"] for line in written(stream)] == ["but this", "and this", "and that"]

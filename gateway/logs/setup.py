@@ -1,15 +1,13 @@
 """What the gateway says about itself: lines for people on a terminal, JSON lines everywhere else.
 
-One set-up for our own events (structlog) and for what libraries log (uvicorn, asyncio, warnings). Nothing here, or in
-any call of it, ever holds prompt text, answers, or secrets.
+One set-up for our own events (structlog) and for what libraries log (uvicorn, asyncio, warnings).
 """
 
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
-from typing import Any, Final, TextIO, TypeAlias
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import Any, Final, Literal, TextIO, TypeAlias
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -21,31 +19,31 @@ QUIET: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "httpx2", "httpcor
 """Libraries of which only warnings are of interest. A level of their own also spares uvicorn its trace lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestSummary:
-    """One finished request to a forwarded path, for the access log. Times in seconds.
-
-    ``status`` is what the client got, 0 if it left before that. ``engine`` is "" when no engine was reached,
-    ``first_token`` is None for answers that are not streamed.
-    """
-
-    request_id: str
-    operation: str
-    model: str
-    engine: str
-    status: int
-    outcome: str
-    attempts: int
-    seconds: float
-    first_token: float | None = None
-    input_tokens: int = 0
-    output_tokens: int = 0
+Level: TypeAlias = Literal["debug", "info", "warning", "error"]
+LEVELS: Final[Mapping[Level, int]] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+"""What may be left out of the log, by the least that is written."""
 
 
-Observer: TypeAlias = Callable[[RequestSummary], None]
+class Sink(structlog.WriteLoggerFactory):
+    """Where lines go; ``pretty`` if people read them there."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._stream = stream
+        self.pretty = stream.isatty()
+
+    def write(self, lines: Sequence[str]) -> None:
+        """Writes finished lines, all at once."""
+        self._stream.write("".join(f"{line}\n" for line in lines))
+        self._stream.flush()
 
 
-def configure(stream: TextIO, level: int = logging.INFO) -> None:
+def configure(stream: TextIO, least: int = logging.INFO) -> None:
     """Sends every event from here on to ``stream``, one line each (a traceback has more, on a terminal only)."""
     pretty = stream.isatty()
     before: list[Processor] = [
@@ -61,14 +59,14 @@ def configure(stream: TextIO, level: int = logging.INFO) -> None:
         after.append(_as_json)
     structlog.configure(
         processors=[*before, *after],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        wrapper_class=structlog.make_filtering_bound_logger(least),
+        logger_factory=Sink(stream),
         cache_logger_on_first_use=False,
     )
-    _configure_libraries(stream, level, before, after)
+    _configure_libraries(stream, least, before, after)
 
 
-def _configure_libraries(stream: TextIO, level: int, before: list[Processor], after: list[Processor]) -> None:
+def _configure_libraries(stream: TextIO, least: int, before: list[Processor], after: list[Processor]) -> None:
     sink = logging.StreamHandler(stream)
     sink.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -78,11 +76,9 @@ def _configure_libraries(stream: TextIO, level: int, before: list[Processor], af
     )
     root = logging.getLogger()
     root.handlers = [sink]
-    root.setLevel(level)
     for name in QUIET:
-        logger = logging.getLogger(name)
-        logger.handlers = []
-        logger.setLevel(max(level, logging.WARNING))
+        logging.getLogger(name).handlers = []
+    _set_libraries(least)
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     logging.captureWarnings(capture=True)
 
@@ -111,27 +107,20 @@ def _as_json(_logger: WrappedLogger, _method: str, event: MutableMapping[str, An
     return json.dumps(first | dict(event), default=str)
 
 
-def access_log() -> Observer:
-    """An observer that writes one line per finished request."""
-    log = structlog.get_logger()
-
-    def observe(summary: RequestSummary) -> None:
-        log.info("request", **_fields(summary))
-
-    return observe
+def level() -> Level:
+    """The least that is written now."""
+    number = logging.getLogger().level
+    return next((name for name, least in LEVELS.items() if number <= least), "error")
 
 
-def _fields(summary: RequestSummary) -> Mapping[str, object]:
-    fields: dict[str, object] = {
-        "id": summary.request_id,
-        "operation": summary.operation,
-        "model": summary.model,
-        "engine": summary.engine,
-        "status": summary.status,
-        "outcome": summary.outcome,
-        "attempts": summary.attempts,
-        "ms": round(summary.seconds * 1000.0, 1),
-    }
-    if summary.first_token is not None:
-        fields["first_token_ms"] = round(summary.first_token * 1000.0, 1)
-    return fields | {"input_tokens": summary.input_tokens, "output_tokens": summary.output_tokens}
+def set_level(wanted: Level) -> None:
+    """Writes less or more from here on, of our own events and of libraries'."""
+    number = LEVELS[wanted]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
+    _set_libraries(number)
+
+
+def _set_libraries(number: int) -> None:
+    logging.getLogger().setLevel(number)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(max(number, logging.WARNING))
