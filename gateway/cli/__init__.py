@@ -22,7 +22,7 @@ class Command:
     function: str
 
 
-_GROUPS: Final = ("engines", "keys", "tools")
+_GROUPS: Final = ("admin", "engines", "keys", "tools")
 COMMANDS: Final = tuple(
     Command(name, f"gateway.cli.{name}", name)
     for name in (
