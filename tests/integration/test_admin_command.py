@@ -101,9 +101,7 @@ async def test_the_token_comes_from_a_variable(
     assert (await admin(serving, "log-level", "--token", "OTHER"))[0] == 1
 
 
-async def test_without_a_gateway_it_says_so(
-    engine: ScriptedEngine, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_without_a_gateway_it_says_so(engine: ScriptedEngine, capsys: pytest.CaptureFixture[str]) -> None:
     engine.on("/admin/engines", reply(b"<html>", content_type=b"text/html"))
     assert await asyncio.to_thread(main, ["admin", "engines", "--url", engine.url]) == 1
     assert "is no Turnout gateway" in capsys.readouterr().err

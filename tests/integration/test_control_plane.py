@@ -290,6 +290,7 @@ async def test_the_openapi_document_describes_every_path(client: httpx2.AsyncCli
         "/metrics",
         "/admin/config",
         "/admin/reload",
+        "/admin/doctor",
         "/admin/errors",
         "/admin/log-level",
         "/admin/engines",
