@@ -10,6 +10,8 @@ from typing import Final
 from engines.naming import task_of_name
 from engines.profile import EngineKind
 from engines.registry import profile
+from gateway.settings.advice_gpus import crowded_gpus
+from gateway.settings.advice_launches import advise_on_launches, keep_alive_of, parser_of
 from gateway.settings.advice_timeouts import contradicting_timeouts
 from gateway.settings.engines import Engine
 from gateway.settings.models import Model
@@ -35,6 +37,8 @@ def advise(settings: Settings) -> Iterator[Finding]:
         _without_effect,
         _open_to_pages,
         contradicting_timeouts,
+        advise_on_launches,
+        crowded_gpus,
     ):
         yield from rule(settings)
 
@@ -60,13 +64,16 @@ def _repeated_addresses(settings: Settings) -> Iterator[Finding]:
 
 def _keep_alive(settings: Settings) -> Iterator[Finding]:
     for name, engine in settings.engines.items():
-        kind = profile(engine.kind)
-        if engine.keep_alive is None or engine.keep_alive <= kind.keep_alive:
+        kind, started = profile(engine.kind), keep_alive_of(engine)
+        longest = kind.keep_alive if started is None else started
+        if engine.keep_alive is None or engine.keep_alive <= longest:
             continue
-        own = duration_text(kind.keep_alive)
+        own = duration_text(longest)
         message = f"{kind.title} closes idle connections after {own}: requests will meet ones that are just closing"
         fix = f"leave it out, or {own} at most"
-        if engine.kind is EngineKind.VLLM:
+        if engine.kind is EngineKind.VLLM and engine.launch is not None:
+            fix = f"{own} at most, or launch.keep_alive: {engine.keep_alive:g}"
+        elif engine.kind is EngineKind.VLLM:
             fix = f"leave it out, or start vLLM with VLLM_HTTP_TIMEOUT_KEEP_ALIVE={engine.keep_alive:g}"
         yield Finding(("engines", name, "keep_alive"), message, fix, rule="keep-alive")
 
@@ -109,10 +116,11 @@ def _unread_tools(settings: Settings) -> Iterator[Finding]:
         if model.task != "chat" or model.tools.parse != "engine":
             continue
         for target in model.targets_of(name):
-            parser, kind = settings.engines[target.engine].parser, settings.engines[target.engine].kind
+            parser, kind = parser_of(settings.engines[target.engine]), settings.engines[target.engine].kind
             here: Path = ("models", name, "tools")
             if parser == NO_PARSER:
-                message = f"tool calls are read by nobody: {target.engine} has no tool parser (parser: none)"
+                said = _said(settings.engines[target.engine])
+                message = f"tool calls are read by nobody: {target.engine} has no tool parser ({said})"
                 yield Finding((*here, "parse"), message, "parse: auto, or parse: gateway", rule="unread-tools")
             elif parser is not None and model.tools.format != "auto":
                 read = known_format("auto", parser, kind).format
@@ -120,6 +128,10 @@ def _unread_tools(settings: Settings) -> Iterator[Finding]:
                 if read and read != written:
                     message = f"{target.engine} reads calls as {parser} ({read}), and the model writes {written}"
                     yield Finding((*here, "format"), message, "parse: gateway, or another parser", rule="unread-tools")
+
+
+def _said(engine: Engine) -> str:
+    return "parser: none" if engine.parser is not None else "its launch names none"
 
 
 def _mixed_tasks(settings: Settings) -> Iterator[Finding]:
