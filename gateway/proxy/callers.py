@@ -34,7 +34,11 @@ class Caller:
     watched: bool = field(init=False)
     """Whether the key is not good for ever, and has to be looked at with each request."""
 
+    rank: int = field(init=False)
+    """Its priority as vLLM spells it: the lowest goes first."""
+
     def __post_init__(self) -> None:
+        self.rank = -round(self.priority)
         self.watched = self.disabled or self.until < inf
 
     def may_ask(self, asked: str, model: str) -> bool:

@@ -72,8 +72,10 @@ class Exchange(Hedger):
                     param="model",
                 )
             self._asked = asked
-            if guard is not None and caller is not None and caller.models is not None:
-                guard.allow(caller, call.model, asked.route.model)
+            if guard is not None and caller is not None:
+                call.rank = caller.rank
+                if caller.models is not None:
+                    guard.allow(caller, call.model, asked.route.model)
             if call.operation not in asked.unchecked:
                 check_asked(call, asked)
             self._plane.budget.request(self.started)

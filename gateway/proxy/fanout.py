@@ -221,7 +221,7 @@ class FanOut:
                 members.pop(name, None)
             else:
                 members[name] = msgspec.Raw(value)
-        return Call(whole.operation, whole.model, whole.stream, members, msgspec.json.encode(members))
+        return Call(whole.operation, whole.model, whole.stream, members, msgspec.json.encode(members), whole.rank)
 
     # ---- what the parts say
 

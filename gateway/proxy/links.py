@@ -56,6 +56,7 @@ class EngineLink:
     addresses: dict[str, tuple[str, ...]] = field(default_factory=dict)
     queues: Sequence[AdmissionQueue] = ()
     wants_load: bool = False
+    ranks: bool = False
     without_parser: bool = False
     refusing: set[Endpoint] = field(default_factory=set)
     build: Build = field(default_factory=Build)
@@ -68,6 +69,7 @@ class EngineLink:
     def learn(self, build: Build) -> None:
         """Takes in what the engine says about itself, which with its settings chooses among the profile's variants."""
         self.build = build
+        self.ranks = self.settings.ranks
         self.lacking.clear()
         self.profile = self.profile_under(self.settings)
 

@@ -20,6 +20,8 @@ from gateway.wire.openai import Call
 from gateway.wire.shape.usage import asking_usage
 from gateway.wire.tools import Tooled
 
+RANKED: Final = frozenset({Operation.CHAT, Operation.COMPLETIONS})
+"""Operations whose requests have a priority at vLLM."""
 _WRONG_TASK: Final = {"embedding": "is not an embedding model", "rerank": "is not a rerank model"}
 _INSTEAD: Final = {
     "embedding": "is an embedding model; ask for it at /v1/embeddings",
@@ -58,7 +60,8 @@ def no_such_path(call: Call) -> InvalidRequest:
 
 def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outgoing:
     """Makes the body for a target. Raises ApiError when its engine cannot serve the call as asked."""
-    if call.operation is Operation.CHAT and target.model == call.model:
+    rank = None if call.rank is None or not link.ranks else _rank(call, call.rank)
+    if call.operation is Operation.CHAT and target.model == call.model and rank is None:
         tooling = asked.destinations[target.engine.name].tooling
         if tooling.keeps_ids and link.profile.tables[Operation.CHAT].quiet.issuperset(call.members):
             return Outgoing(target, call.body, UNCHANGED, UNTOOLED)  # nothing in it that any rule looks at
@@ -80,10 +83,17 @@ def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outg
     members = prepared.members
     if call.stream and link.profile.answers.hides_length:
         members = asking_usage(call.members if members is None else members)
+    if rank is not None:
+        members = (call.members if members is None else members) | {"priority": msgspec.Raw(b"%d" % rank)}
     if members is None and target.model == call.model:
         return Outgoing(target, call.body, prepared, tooled)
     renamed = (call.members if members is None else members) | {"model": msgspec.Raw(msgspec.json.encode(target.model))}
     return Outgoing(target, msgspec.json.encode(renamed), prepared, tooled)
+
+
+def _rank(call: Call, rank: int) -> int | None:
+    """What the engine has to be told: it takes none for 0, and a client's own wish does not count beside its key."""
+    return rank if call.operation in RANKED and (rank != 0 or "priority" in call.members) else None
 
 
 def unfit(call: Call, asked: Asked, refusal: ApiError) -> tuple[Endpoint, ...]:

@@ -201,6 +201,8 @@ def _idle_engine_keys(settings: Settings) -> Iterator[tuple[Path, str]]:
     for name, engine in settings.engines.items():
         if engine.api_key_header is not None and not engine.credentials:
             yield ("engines", name, "api_key_header"), "there is no api_key"
+        if "priorities" in engine.model_fields_set and engine.kind is not EngineKind.VLLM:
+            yield ("engines", name, "priorities"), f"it is for vllm, and {name} is {engine.kind}"
         if "guided_decoding" in engine.model_fields_set and engine.kind is not EngineKind.TRTLLM:
             yield ("engines", name, "guided_decoding"), f"it is for trtllm, and {name} is {engine.kind}"
 

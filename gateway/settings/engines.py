@@ -83,6 +83,12 @@ class Engine(Section):
         "false: formats for the answer are refused. default: not known, so they are passed on",
         examples=["true"],
     )
+    priorities: bool | None = Field(
+        default=None,
+        description="vllm only: it was started with --scheduling-policy priority, and gets the priority of the "
+        "request's key; default: as `launch` says, else no",
+        examples=["true"],
+    )
     keep_alive: PositiveDuration | None = Field(
         default=None,
         description="seconds after which the engine closes an idle connection; default: 5, as every kind does unless "
@@ -97,6 +103,13 @@ class Engine(Section):
         "those of its kind (docs/launch.md)",
         examples=["{model: Qwen/Qwen3-8B, max_model_len: 8K, tool_parser: hermes}"],
     )
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the engine is told the priority of a request's key."""
+        if self.priorities is not None:
+            return self.priorities and self.kind is EngineKind.VLLM
+        return isinstance(self.launch, VllmLaunch) and self.launch.scheduling_policy == "priority"
 
     @property
     def credentials(self) -> Mapping[str, str]:

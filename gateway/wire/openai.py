@@ -37,6 +37,8 @@ class Call(msgspec.Struct, eq=False):
     stream: bool
     members: Members
     body: bytes
+    rank: int | None = None
+    """What its key makes of the member `priority` where the engine heeds it, the lowest first; None without a key."""
 
 
 PROMPTS: Final = ("messages", "prompt", "input", "query", "text_1", "system", "instructions")
