@@ -29,6 +29,45 @@ class Client(Protocol):
         """Ends all connections."""
 
 
+class Watched:
+    """A client of whichever server the sentinels call the master; the connections to them are its own too."""
+
+    def __init__(self, sentinel: Sentinel, name: str) -> None:
+        self._sentinel = sentinel
+        self._master: Client = sentinel.master_for(name)
+
+    def execute_command(self, *args: Any) -> Awaitable[Any]:  # noqa: ANN401 - as `Client`
+        """One command (`Client`)."""
+        return self._master.execute_command(*args)
+
+    async def aclose(self) -> None:
+        """Ends all connections (`Client`)."""
+        await self._master.aclose()
+        for one in self._sentinel.sentinels:
+            await one.aclose()
+
+
+class Clustered:
+    """A client of a cluster that leaves no connection open, also where the cluster was not whole."""
+
+    def __init__(self, cluster: RedisCluster) -> None:
+        self._cluster = cluster
+
+    def execute_command(self, *args: Any) -> Awaitable[Any]:  # noqa: ANN401 - as `Client`
+        """One command (`Client`)."""
+        found: Awaitable[Any] = self._cluster.execute_command(*args)
+        return found
+
+    async def aclose(self) -> None:
+        """Ends all connections (`Client`)."""
+        await self._cluster.aclose()
+        for kind in (
+            "nodes_cache",
+            "startup_nodes",
+        ):  # the client itself closes none before it has seen a whole cluster
+            await self._cluster.nodes_manager.aclose(kind)
+
+
 def connect(state: State) -> Client:
     """A client that connects with its first command, and tries nothing twice by itself."""
     assert state.redis is not None  # noqa: S101 - asked only where there is a URL
@@ -59,18 +98,12 @@ def _one(url: str, options: dict[str, Any]) -> Client:
 
 def _watched(addresses: list[tuple[str, int]], name: str, options: dict[str, Any]) -> Client:
     about = {key: value for key, value in options.items() if key.startswith(("ssl", "socket"))}
-    client: Client = Sentinel(addresses, sentinel_kwargs=about, **options).master_for(name)  # type: ignore[no-untyped-call]
-    return client
+    return Watched(Sentinel(addresses, sentinel_kwargs=about, **options), name)  # type: ignore[no-untyped-call]
 
 
 def _cluster(addresses: list[tuple[str, int]], options: dict[str, Any]) -> Client:
     options.pop("db", None)
-    client: Client = RedisCluster(
-        startup_nodes=[ClusterNode(host, port) for host, port in addresses],
-        cluster_error_retry_attempts=0,
-        **options,
-    )
-    return client
+    return Clustered(RedisCluster(startup_nodes=[ClusterNode(host, port) for host, port in addresses], **options))
 
 
 def _options(found: Mapping[str, Any], password: str | None) -> dict[str, Any]:
