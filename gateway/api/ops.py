@@ -54,6 +54,8 @@ def _reasons(view: View) -> Iterator[str]:
             yield f"engine {name}: {missing}"
         if any(endpoint in link.refusing for endpoint in link.engine.endpoints):
             yield f"engine {name}: refuses the gateway's credentials"
+        for kind in sorted({link.mistaken[one].value for one in link.engine.endpoints if one in link.mistaken}):
+            yield f"engine {name}: seems to be {kind}, and is configured as {link.profile.kind.value}"
     if view.trouble:
         yield view.trouble
     if not plane.asked:
@@ -67,6 +69,8 @@ def _missing(link: EngineLink) -> str:
     if total == 0:
         return "no address is known"
     states = ", ".join(sorted(state.value for state in counts))
+    if counts[EndpointState.DRAINING] == total:
+        return "an operator has taken all of its endpoints out of service (POST /admin/engines/NAME/undrain ends that)"
     if not engine_serves(link):
         if counts[EndpointState.EJECTED]:
             return f"requests fail, and are tried there only as a last resort ({states})"

@@ -6,7 +6,7 @@ from typing import Final, assert_never
 
 import structlog
 
-from engines.probes import Answer, parse_build, parse_models
+from engines.probes import NO_ANSWER, Answer, fingerprint, parse_build, parse_models
 from engines.profile import Health
 from engines.prometheus import read_load
 from gateway.background.fetch import Credentials, Fetch, NoAnswer
@@ -147,10 +147,27 @@ class Prober:
             return
         if listing.status == 200:
             link.refusing.discard(endpoint)
+            self._recognise(name, link, endpoint, listing)
             self._compare(plane, name, {model.id for model in parse_models(listing.body)})
         elif listing.status in {401, 403} and endpoint not in link.refusing:
             link.refusing.add(endpoint)
             _log.warning("the engine refuses the gateway's key", engine=name, endpoint=endpoint.url)
+
+    def _recognise(self, name: str, link: EngineLink, endpoint: Endpoint, listing: Answer) -> None:
+        """Says once when the model list is that of another kind of engine: most requests work, and some go wrong."""
+        seen = fingerprint(NO_ANSWER, listing, NO_ANSWER)
+        if seen.kind is None or seen.kind is link.profile.kind:
+            link.mistaken.pop(endpoint, None)
+        elif link.mistaken.get(endpoint) is not seen.kind:
+            link.mistaken[endpoint] = seen.kind
+            _log.warning(
+                "the engine is of another kind",
+                engine=name,
+                endpoint=endpoint.url,
+                configured=link.profile.kind.value,
+                seems=seen.kind.value,
+                reason=seen.evidence,
+            )
 
     def _compare(self, plane: Plane, name: str, listed: set[str]) -> None:
         """Says once when an engine does not list a model that is configured for it."""

@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 
+from engines.profile import EngineKind
 from gateway.app import Application, create_app
 from gateway.balance import evidence
 from gateway.balance.endpoint import EndpointState
@@ -208,6 +209,16 @@ async def test_an_engine_that_does_not_take_our_key_is_told(start: Start, engine
 
     assert answer.status_code == 200
     assert answer.json() == {"status": "degraded", "reasons": ["engine e: refuses the gateway's credentials"]}
+
+
+async def test_an_engine_of_another_kind_is_told(start: Start, engine: ScriptedEngine) -> None:
+    running = await start(one_engine(engine))
+    link = running.application.gateway.plane.engines["e"]
+    link.mistaken[link.engine.endpoints[0]] = EngineKind.TRITON
+    answer = await running.client.get("/readyz")
+
+    assert answer.json()["status"] == "degraded"
+    assert answer.json()["reasons"] == ["engine e: seems to be triton, and is configured as vllm"]
 
 
 async def test_without_any_model_it_is_not_ready(start: Start, engine: ScriptedEngine) -> None:

@@ -147,6 +147,28 @@ async def test_a_refused_key_is_noticed_and_noticed_to_be_right_again(watch: Wat
     assert link.refusing == set()
 
 
+async def test_an_engine_of_another_kind_is_noticed(watch: Watch, engine: ScriptedEngine) -> None:
+    """By whom its models are owned; it is said once, until it is right again."""
+    watched = watch(engine.url)
+    link = watched.plane.engines["e"]
+    (endpoint,) = link.engine.endpoints
+    link.refusing.add(endpoint)  # so that each check looks
+    engine.on("/health", reply(b""))
+    engine.on("/v1/models", reply(b'{"data": [{"id": "m", "owned_by": "Triton Inference Server"}]}'))
+    with capture_logs() as logs:
+        await watched.prober.visit(watched.plane, "e", link, endpoint)
+        link.refusing.add(endpoint)
+        await watched.prober.visit(watched.plane, "e", link, endpoint)
+    assert link.mistaken == {endpoint: EngineKind.TRITON}
+    (told,) = [line for line in logs if line["event"] == "the engine is of another kind"]
+    assert (told["configured"], told["seems"]) == ("vllm", "triton")
+    link.refusing.add(endpoint)
+    engine.on("/v1/models", reply(b'{"data": [{"id": "m", "owned_by": "vllm"}]}'))
+    await watched.prober.visit(watched.plane, "e", link, endpoint)
+
+    assert link.mistaken == {}
+
+
 async def test_an_engine_that_does_not_answer_in_two_seconds_fails_its_check(engine: ScriptedEngine) -> None:
     engine.on("/health", silent)
     fetch = Fetch()
