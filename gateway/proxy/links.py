@@ -41,9 +41,8 @@ class EngineLink:
     ``endpoints`` also holds those that have left while requests still run on them. ``addresses`` is what the names of
     ``dns+`` URLs stand for now. ``queues`` are served when an attempt ends here. ``wants_load``: somebody chooses by
     what the engine says about its load. ``without_parser``: it has said that it was started without a tool parser.
-    ``refusing``: the endpoints that refuse our credentials. ``mistaken``: those that turn out to be of another kind than
-    the file says. ``lacking``: operations whose paths it has said not
-    to have.
+    ``refusing``: the endpoints that refuse our credentials. ``mistaken``: those that are of another kind than the
+    file says, and which. ``lacking``: operations whose paths it has said not to have.
     """
 
     engine: Engine
