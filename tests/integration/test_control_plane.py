@@ -302,7 +302,6 @@ async def test_the_openapi_document_describes_every_path(client: httpx2.AsyncCli
         "/admin/config",
         "/admin/doctor",
         "/admin/reload",
-        "/admin/doctor",
         "/admin/errors",
         "/admin/log-level",
         "/admin/engines",
