@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
+from gateway.background.resolver import look_up
 from gateway.cli.report import read_settings
 from gateway.doctor import Diagnosis, Examination, Finding, Level, Lines, results
 from gateway.doctor.asker import Asker, Patience
@@ -88,16 +88,12 @@ async def _ready(loaded: Loaded, patience: Patience) -> Examination:
 
 
 async def _resolved(url: str) -> Sequence[str]:
-    """The URLs of all addresses of a name; the name itself if it cannot be resolved, which a check then tells."""
-    plain = url.removeprefix(MANY_ADDRESSES)
-    parts = urlsplit(plain)
+    """All addresses of a name; none if it cannot be resolved, which a check then tells of the name itself."""
+    parts = urlsplit(url.removeprefix(MANY_ADDRESSES))
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_STREAM)
+        return await look_up(parts.hostname or "", parts.port or 80)
     except (OSError, UnicodeError):
-        return (plain,)
-    hosts = sorted({str(address[0]) for *_, address in found})
-    port = f":{parts.port}" if parts.port else ""
-    return [f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path}" for host in hosts]
+        return ("",)
 
 
 def _say_cost(examination: Examination) -> None:

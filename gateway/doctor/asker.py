@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -21,6 +22,9 @@ LARGEST: Final = 4 * 2**20
 
 AT_ONCE: Final = 4
 """Questions that a replica gets at a time."""
+
+QUICK: Final = 10.0
+"""Seconds for an answer for which nothing has to be generated."""
 
 WATCH: Final = 0.25
 """Seconds between two looks at the metrics after leaving."""
@@ -37,6 +41,10 @@ class Patience:
     answer: float = 30.0
     leaving: float = 2.5
     idle: float | None = None
+
+    def of(self, question: Question) -> float:
+        """For this question."""
+        return self.answer if question.tokens else min(self.answer, QUICK)
 
     @property
     def looks(self) -> int:
@@ -61,14 +69,14 @@ class Asker:
 
     async def ask(self, site: Site, *questions: Question) -> Answers:
         """The answers to these questions, some of which may be known."""
-        known = self._known.setdefault((site.engine, site.url), {})
+        known = self._known.setdefault((site.engine, site.place), {})
         new = [question for question in dict.fromkeys(questions) if question not in known]
         heard = await asyncio.gather(*(self._gated(site, question) for question in new))
         known.update(zip(new, heard, strict=True))
         return known
 
     async def _gated(self, site: Site, question: Question) -> Heard:
-        async with self._gates.setdefault(site.url, asyncio.Semaphore(AT_ONCE)):
+        async with self._gates.setdefault(site.place, asyncio.Semaphore(AT_ONCE)):
             match question.how:
                 case How.WHOLE:
                     return await self._whole(site, question)
@@ -97,7 +105,7 @@ class Asker:
                     if len(heard.body) > LARGEST:
                         return replace(heard, failure="an answer without end")
         except _ERRORS as error:
-            return _failed(heard, error, self._patience.answer)
+            return _failed(heard, error, self._patience.of(question))
         return heard
 
     @contextlib.asynccontextmanager
@@ -106,11 +114,13 @@ class Asker:
         client = self._client(site)
         method = "GET" if question.body is None else "POST"
         headers = headers_for(site, question)
-        url = site.url + question.path
+        url, named = at_address(site.url, site.address)
         began = time.monotonic()
         async with (
-            asyncio.timeout(self._patience.answer),
-            client.stream(method, url, headers=headers, content=question.body) as response,
+            asyncio.timeout(self._patience.of(question)),
+            client.stream(
+                method, url + question.path, headers=headers | named, content=question.body, extensions=_sni(named)
+            ) as response,
         ):
             plain = {name.lower(): value for name, value in response.headers.items()}
             heard = Heard(response.status_code, plain, expires=_expiry(response))
@@ -152,7 +162,9 @@ class Asker:
         tls = self._tls if site.url.startswith("https:") else None
         try:
             async with asyncio.timeout(self._patience.answer + window):
-                seconds = await idle_seconds(site.url, question.path, headers_for(site, question), tls, window)
+                seconds = await idle_seconds(
+                    site.url, site.address, question.path, headers_for(site, question), tls, window
+                )
         except (OSError, ValueError) as error:
             return Heard(failure=f"no answer on a connection that is kept ({type(error).__name__})")
         return Heard(200, idle=seconds)
@@ -161,7 +173,22 @@ class Asker:
 _ERRORS: Final = (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError)
 
 
-def headers_for(site: Site, question: Question) -> Mapping[str, str]:
+def at_address(url: str, address: str) -> tuple[str, dict[str, str]]:
+    """A URL with an address in place of its name, and the header that tells the name; as it is without an address."""
+    if not address:
+        return url, {}
+    parts = urlsplit(url)
+    host = f"[{address}]" if ":" in address else address
+    port = "" if parts.port is None else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}{parts.path}", {"host": parts.netloc}
+
+
+def _sni(named: Mapping[str, str]) -> dict[str, str]:
+    """The name that a certificate is asked for."""
+    return {"sni_hostname": named["host"].partition(":")[0]} if named else {}
+
+
+def headers_for(site: Site, question: Question) -> dict[str, str]:
     """As the gateway sends them."""
     headers = {"accept": "*/*", "accept-encoding": "identity"}
     key = site.settings.api_key

@@ -15,6 +15,7 @@ from gateway.doctor.checks.check import ModelCheck, SiteCheck
 from gateway.doctor.finding import Finding, Level
 from gateway.doctor.subject import Lines, Site, Subject
 from gateway.settings.tree import Settings
+from gateway.settings.values import MANY_ADDRESSES
 
 HEALTH: Final[Sequence[SiteCheck]] = (reaching.Reachable(), reaching.Tls())
 IDENTITY: Final[Sequence[SiteCheck]] = (identity.Kind(), identity.Key())
@@ -77,9 +78,12 @@ class Examination:
     def sites(self, engine: str) -> list[Site]:
         """The replicas of an engine."""
         given = self.settings.engines[engine]
-        urls = [one for url in given.urls for one in self.addresses.get(url, (url.removeprefix("dns+"),))]
+        places = [(url.removeprefix(MANY_ADDRESSES), at) for url in given.urls for at in self.addresses.get(url, ("",))]
         kind = profile(given.kind).for_build(Build(guided=given.guided_decoding))
-        return [Site(engine, url, given, kind, self.lines, first=number == 0) for number, url in enumerate(urls)]
+        return [
+            Site(engine, url, given, kind, self.lines, first=number == 0, address=address)
+            for number, (url, address) in enumerate(places)
+        ]
 
     def subjects(self, site: Site) -> list[Subject]:
         """The models on it that the file names."""

@@ -23,9 +23,11 @@ class _Ended:
 
 
 async def idle_seconds(
-    url: str, path: str, headers: Mapping[str, str], tls: ssl.SSLContext | None, window: float
+    url: str, address: str, path: str, headers: Mapping[str, str], tls: ssl.SSLContext | None, window: float
 ) -> float | None:
     """Seconds from the end of an answer to the end of its connection; None if that is more than ``window``.
+
+    ``address``: where to connect, instead of looking the URL's name up.
 
     Raises:
         OSError: no connection, or it broke during the answer.
@@ -33,7 +35,9 @@ async def idle_seconds(
     """
     parts = urlsplit(url)
     port = parts.port or (443 if tls else 80)
-    reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=tls)
+    reader, writer = await asyncio.open_connection(
+        address or parts.hostname, port, ssl=tls, server_hostname=parts.hostname if tls else None
+    )
     try:
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         writer.write(f"GET {parts.path}{path} HTTP/1.1\r\nhost: {parts.netloc}\r\n{lines}\r\n".encode())

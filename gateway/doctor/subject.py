@@ -35,7 +35,10 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One replica of an engine. ``first``: the one whose models are looked at closely."""
+    """One replica of an engine.
+
+    ``first``: the one whose models are looked at closely. ``address``: the one of several that its name stands for.
+    """
 
     engine: str
     url: str
@@ -43,6 +46,12 @@ class Site:
     profile: Profile
     lines: Lines
     first: bool = True
+    address: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people; no two replicas of an engine are at the same place."""
+        return f"{self.url} ({self.address})" if self.address else self.url
 
     @property
     def keyed(self) -> bool:

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from engines.profile import EngineKind
-from engines.simulator import Pace, SimulatedModel
+from engines.simulator import Pace, SimulatedModel, build_app
 from engines.simulator.models import Task
 from engines.simulator.pace import Faults
 from engines.simulator.server import RunningEngine, listening
 from engines.simulator.wire import Request
 from gateway.doctor import Level
 from gateway.doctor.asker import Patience
-from tests.integration.doctor import Doctor, engine
+from tests.integration.doctor import Doctor, engine, examination
 from tests.running import free_port
 from tests.support.bent import Bent, Change
 from tests.support.scripted import ScriptedEngine, Talk, reply, whole
@@ -175,6 +175,20 @@ async def test_a_certificate_for_another_name_and_one_that_ends_soon_are_found(
     assert (finding.level, "ends in 4 days" in finding.evidence) == (Level.WARNING, True)
 
 
+async def test_the_certificate_of_an_address_has_to_name_the_name(
+    tmp_path: Path, certify: Callable[[str, int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address was found by its name, and the name is what a client asks the certificate for."""
+    pem = certify("DNS:engine.internal", 30)
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    async with await behind_tls(pem) as server:
+        url = f"dns+https://engine.internal:{server.sockets[0].getsockname()[1]}"
+        ready = examination(tmp_path / "turnout.yaml", vllm(url))
+        ready.addresses = {url: ["127.0.0.1"]}
+        found = (await ready.run()).findings
+    assert {"tls", "reachable"} & {finding.check for finding in found} == set()
+
+
 async def test_http_to_a_port_that_speaks_tls_and_the_other_way_round_are_found(
     doctor: Doctor, certify: Callable[[str, int], Path]
 ) -> None:
@@ -198,6 +212,20 @@ async def test_a_server_that_is_no_engine_is_noticed(doctor: Doctor) -> None:
     async with ScriptedEngine() as scripted:
         found = await doctor(vllm(scripted.url))
     assert {"kind", "inference"} <= {finding.check for finding in found}
+
+
+async def test_each_address_of_a_name_is_examined_under_that_name(tmp_path: Path) -> None:
+    """The name is in the Host header, and findings tell the addresses apart."""
+    hosts: list[str] = []
+    app = build_app(EngineKind.VLLM, ["m"], observer=lambda request: hosts.append(request.header(b"host")))
+    async with listening(app) as running:
+        url = f"dns+http://engines.test:{running.port}"
+        ready = examination(tmp_path / "turnout.yaml", vllm(url))
+        ready.addresses = {url: ["127.0.0.1", "127.0.0.2"]}
+        found = (await ready.run()).findings
+    assert set(hosts) == {f"engines.test:{running.port}"}
+    assert [finding.check for finding in found] == ["reachable"]  # the engine is at the first address only
+    assert f"http://engines.test:{running.port} (127.0.0.2) gives no answer" in found[0].evidence
 
 
 async def test_replicas_of_different_versions_are_told(doctor: Doctor) -> None:

@@ -38,7 +38,7 @@ class ModelCheck(Protocol):
 
 def of_site(level: Level, site: Site, check: str, evidence: str, fix: str) -> Finding:
     """A finding about a replica."""
-    return Finding(level, site.engine, "", check, f"{site.url} {evidence}", fix)
+    return Finding(level, site.engine, "", check, f"{site.place} {evidence}", fix)
 
 
 def of_model(level: Level, subject: Subject, check: str, evidence: str, fix: str) -> Finding:
