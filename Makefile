@@ -65,6 +65,7 @@ config: $(READY)
 	$(ENGINE) compose vllm --config config/compose/cpu.yaml --into docker-compose.yml
 	for name in vllm trtllm triton; do \
 		$(ENGINE) compose $$name --config config/compose/gpu.yaml --into docker-compose.yml || exit 1; done
+	$(ENGINE) settings --markdown >docs/launch.md
 	$(ENGINE) command trtllm --settings --config config/compose/gpu.yaml >config/engines/trtllm.yaml
 
 # UPGRADE=--upgrade takes newer releases; without it, only what pyproject.toml asks for changes.

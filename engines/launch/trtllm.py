@@ -29,7 +29,7 @@ class TrtllmLaunch(Launch, TrtllmEngine):
     chat_template: Annotated[Text | None, flag("chat_template", "the model's")] = Field(
         default=None, description="a file with another chat template", examples=["/templates/tools.jinja"]
     )
-    served_name: Annotated[Text | None, flag("served_model_name", "the model's name", since="later than 1.2")] = Field(
+    served_name: Annotated[Text | None, flag("served_model_name", "the model's name", since="newer than 1.2")] = Field(
         default=None, description="what clients call the model", examples=["qwen"]
     )
     num_postprocess_workers: Annotated[

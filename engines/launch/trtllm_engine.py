@@ -68,7 +68,7 @@ class TrtllmEngine(Section):
     ] = Field(default=None, description="size of the KV cache", examples=["0.85"])
     kv_cache_dtype: Annotated[
         Literal["auto", "fp8", "nvfp4"] | None,
-        flag("kv_cache_dtype", "auto", member="kv_cache_config.dtype", since="later than 1.2"),
+        flag("kv_cache_dtype", "auto", member="kv_cache_config.dtype", since="newer than 1.2"),
     ] = Field(default=None, description="type of the KV cache", examples=["fp8"])
     enable_block_reuse: Annotated[bool | None, member("kv_cache_config.enable_block_reuse", "true")] = Field(
         default=None, description="keep the KV cache of prompts for others that begin alike", examples=["true"]

@@ -75,8 +75,8 @@ class VllmLaunch(Launch, VllmEngine):
         default=None, description="copies of the engine behind one port, each on GPUs of its own", examples=["2"]
     )
     device: Literal["gpu", "cpu"] = Field(default="gpu", description="what it computes on; cpu needs vLLM's CPU build")
-    cpu_kv_cache: Annotated[Bytes | None, _variable("VLLM_CPU_KVCACHE_SPACE", "4 GiB", "whole GiB")] = Field(
-        default=None, description="cpu only: size of the KV cache", examples=["8GiB"]
+    cpu_kv_cache: Annotated[Bytes | None, _variable("VLLM_CPU_KVCACHE_SPACE", "by the memory's share", "whole GiB")] = (
+        Field(default=None, description="cpu only: size of the KV cache", examples=["8GiB"])
     )
     cpu_threads: Annotated[Text | None, _variable("VLLM_CPU_OMP_THREADS_BIND", "auto")] = Field(
         default=None, description="cpu only: the cores of its threads, or auto", examples=["0-7"]

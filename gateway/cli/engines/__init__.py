@@ -9,6 +9,7 @@ from gateway.cli.engines.command import show_command
 from gateway.cli.engines.compose import show_compose
 from gateway.cli.engines.kubernetes import show_kubernetes
 from gateway.cli.engines.run import run_engine
+from gateway.cli.engines.settings import show_settings
 
 app: Final = typer.Typer(
     help="How engines are started, and what the gateway knows about them.", no_args_is_help=True, add_completion=False
@@ -18,6 +19,7 @@ app.command("command")(show_command)
 app.command("compose")(show_compose)
 app.command("kubernetes")(show_kubernetes)
 app.command("run")(run_engine)
+app.command("settings")(show_settings)
 
 
 @app.callback()

@@ -9,20 +9,22 @@ from typing import Annotated, Final, assert_never
 import typer
 
 from engines.launch.command import SecretFile, SettingsPath, Word
+from engines.launch.install import INSTALL
 from engines.launch.kinds import AnyLaunch
 from engines.launch.paths import paths_of
 from engines.launch.shell import shell_line
 from engines.launch.triton import TritonLaunch
 from engines.launch.trtllm import TrtllmLaunch
 from engines.launch.vllm import VllmLaunch
+from engines.profile import EngineKind
 from gateway.cli.engines.here import Here, look_around
 from gateway.cli.engines.launched import Config, Launched, launched, tell
 from gateway.cli.engines.yaml_text import yaml_text
 from gateway.settings.secrets import read_secret
 
 _INSTALL: Final = {
-    "vllm": "install it into an environment that is on PATH: uv pip install vllm --torch-backend=auto; or use a "
-    "container: `turnout engines compose`",
+    "vllm": f"install it into an environment that is on PATH: {INSTALL[EngineKind.VLLM]}; or use a container: `turnout "
+    "engines compose`",
     "trtllm-serve": "use NVIDIA's container: `turnout engines compose`",
     "python3": "install Python",
 }
