@@ -19,6 +19,7 @@ from gateway.proxy.downstream import Carrier
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.inbound import read_headers, too_large
 from gateway.proxy.plane import Plane
+from gateway.proxy.refusing import note_refusal
 
 WATCH_AFTER: Final = 0.2
 """Seconds; well within the second in which a client's leaving must reach the engine."""
@@ -43,6 +44,7 @@ async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Recei
         return
     except ApiError as error:
         request_id = inbound.request_id or plane.ids()
+        note_refusal(plane, inbound, request_id, error)
         headers = replies.refusal(error, request_id, inbound.echo)
         carrier.respond(error.status, headers, replies.error_body(error, operation, request_id))
         await carrier.flush()

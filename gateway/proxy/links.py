@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from engines.profile import Build, EngineKind, FaultKind, Operation, Profile
+from engines.faults import Fault, FaultKind
+from engines.profile import Build, EngineKind, Operation, Profile
 from engines.registry import profile
 from gateway.balance.endpoint import Endpoint, Notice
 from gateway.balance.engine import Engine, Resilience
@@ -16,6 +17,10 @@ from gateway.proxy.upstream import ConnectionPool
 from gateway.settings.engines import Engine as EngineSettings
 from gateway.settings.engines import Timeouts
 from gateway.settings.values import MANY_ADDRESSES
+
+HIDDEN: Final = "***"
+SHORTEST: Final = 4
+"""Characters of a key that is worth hiding: a shorter one is in too many words."""
 
 Addresses: TypeAlias = Mapping[str, tuple[str, ...]]
 """What the names in ``dns+`` URLs stand for, by URL."""
@@ -78,10 +83,15 @@ class EngineLink:
         """What the profile is, or would be, under these settings."""
         return profile(settings.kind).for_build(replace(self.build, guided=settings.guided_decoding))
 
-    def heard(self, fault: FaultKind, operation: Operation) -> None:
-        """Takes in that an engine has no such path: until it is looked at again, others are asked if there are any."""
-        if fault is FaultKind.NO_SUCH_PATH and operation not in EVERYWHERE:
+    def heard(self, fault: Fault, operation: Operation) -> Fault:
+        """Takes in an engine's refusal, and gives it back without our key, which it may have repeated.
+
+        An engine that has no such path is not asked for it until it is looked at again, if there are others.
+        """
+        if fault.kind is FaultKind.NO_SUCH_PATH and operation not in EVERYWHERE:
             self.lacking.add(operation)
+        key = self.settings.api_key.get_secret_value() if self.settings.api_key is not None else ""
+        return replace(fault, message=fault.message.replace(key, HIDDEN)) if len(key) >= SHORTEST else fault
 
     def adopt(self, settings: EngineSettings, known: Addresses, now: float) -> None:
         """Goes on under other settings. What is under way is finished. ``known``: what names stand for now."""

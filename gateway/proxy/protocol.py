@@ -22,6 +22,7 @@ from gateway.proxy.guarded import LOOK_EVERY, GuardedProtocol
 from gateway.proxy.inbound import read_headers, too_large
 from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Plane, PlaneSource
+from gateway.proxy.refusing import note_refusal
 from gateway.wire.http1 import CONTINUE, HEAD_LIMIT, ChunkedBody, Head, HeadMemo, HeadTooLarge, SizedBody, parse_head
 
 OPERATIONS: Final = {b"POST " + path.encode(): operation for path, operation in FORWARDED.items()}
@@ -270,6 +271,7 @@ class GatewayProtocol(AgeingConnection):
         self._body = None
         self._linger = True
         request_id = inbound.request_id or self._plane.ids()
+        note_refusal(self._plane, inbound, request_id, error)
         headers = replies.refusal(error, request_id, inbound.echo)
         self.respond(error.status, headers, replies.error_body(error, inbound.operation, request_id))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.integration.test_workers import Group, Serve, get, post, serve
+from tests.integration.test_workers import Group, Serve, alive, get, post, serve
 from tests.support.client import Client
 from tests.support.json_type import Json
 from tests.support.openai_bytes import CHAT, DONE, STREAM, completion, delta, event
@@ -200,3 +200,31 @@ async def test_a_new_drain_time_holds_for_the_next_end(serve: Serve, tmp_path: P
         answer = await client.answer()
 
     assert b"shutting_down" in answer.events[-1]
+
+
+async def test_errors_and_the_level_of_the_log_are_those_of_all_processes(
+    serve: Serve, tmp_path: Path, engine: ScriptedEngine
+) -> None:
+    """One that takes the place of another writes as much as the others."""
+    group = await serve()
+    pids = await group.all_serving()
+    async with AsyncExitStack() as stack:
+        clients = [await group.connect_to(pid, stack) for pid in pids]
+        for number, client in enumerate(clients):
+            await client.post(CHAT, STREAM | {"model": f"nobody-{number}"})
+            assert (await client.answer()).status == 404
+        shown = (await get(clients[0], "/admin/errors")).json
+        assert [one["code"] for one in shown] == ["model_not_found"] * 2
+        assert shown[0]["at"] >= shown[1]["at"]
+        body = b'{"level": "error"}'
+        head = f"PUT /admin/log-level HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n"
+        await clients[0].send(head.encode() + body)
+        assert (await clients[0].answer()).status == 200
+    os.kill(pids[0], signal.SIGKILL)
+    await until(lambda: not alive(pids[0]), what="the end of a process")
+    found: list[Json] = []
+    while len(found) < 4:
+        async with await Client.open(group.port) as client:
+            found.append((await get(client, "/admin/log-level")).json["level"])
+
+    assert set(found) == {"error"}

@@ -384,6 +384,7 @@ def test_a_reference_without_quotes_in_a_flow_mapping_is_explained(wrong: Wrong)
     ("line", "problem"),
     [
         ("server: !mine {}", "1:9: server: YAML tags have no meaning here"),
+        ("server: !!python/object/apply:os.system [id]", "1:9: server: YAML tags have no meaning here"),
         ("server: !!int [x]", "1:9: server: YAML tags have no meaning here"),
         ("server: !mine x", "1:9: server: YAML tags have no meaning here"),
         ("server: &s {host: *s}", "1:9: server.host: an anchor must not hold itself"),
