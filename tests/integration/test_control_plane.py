@@ -1,5 +1,6 @@
 """Everything that is not a forwarded path: models, health, metrics, pages, and their errors."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -22,6 +23,7 @@ from tests.support.client import error_in
 from tests.support.json_type import Json
 from tests.support.openai_bytes import CHAT, COMPLETIONS, EMBEDDINGS, HELLO, completion
 from tests.support.scripted import ScriptedEngine, reply, silent
+from tests.support.waiting import until
 
 NOWHERE = "http://127.0.0.1:9"
 FORWARDED = (CHAT, COMPLETIONS, EMBEDDINGS)
@@ -258,6 +260,29 @@ async def test_metrics_can_be_read_by_prometheus(
     assert (
         f'turnout_endpoint_up{{endpoint="{engine.url}",engine="e"}} 0.0' in (await running.client.get("/metrics")).text
     )
+
+
+async def test_nobody_waits_while_a_thousand_models_are_written_down(start: Start, engine: ScriptedEngine) -> None:
+    """Whoever asks whether the gateway lives during a scrape has the answer before the scrape has its own."""
+    running = await start(one_engine(engine))
+    for number in range(1000):
+        running.application.gateway.meters.meter(f"model-{number}", "e").ended("served", 0.1)
+    answered: list[str] = []
+
+    async def get(path: str) -> httpx2.Response:
+        answer = await running.client.get(path)
+        answered.append(path)
+        return answer
+
+    scrape = asyncio.ensure_future(get("/metrics"))
+    meters = running.application.gateway.meters
+    await until(lambda: bool(meters._endpoints) or scrape.done(), what="the scrape")
+    alive = await get("/healthz")
+    metrics = await scrape
+
+    assert answered == ["/healthz", "/metrics"]
+    assert alive.status_code == 200
+    assert metrics.text.count('outcome="served"} 1.0') == 1000
 
 
 async def test_the_status_page_is_plain_and_escaped(start: Start, engine: ScriptedEngine) -> None:
