@@ -13,6 +13,7 @@ from loadtests.faults.scenario import (
     Freeze,
     Guests,
     Kill,
+    Reload,
     Rename,
     Start,
     Terminate,
@@ -161,6 +162,11 @@ TAKE_OVER: Final = FaultScenario(
     seconds=5.0,
     once=True,
 )
+RELOAD: Final = FaultScenario(
+    "reload",
+    "The gateway's configuration changes every second.",
+    tuple(Reload(at) for at in (0.5, 1.5, 2.5, 3.5)),
+)
 FLAPPING: Final = FaultScenario(
     "flapping",
     "One of three replicas is killed and started again every three seconds, for two minutes at 200 requests a second.",
@@ -192,6 +198,7 @@ SCENARIOS: Final = (
     DRIPPING,
     STOP,
     TAKE_OVER,
+    RELOAD,
     FLAPPING,
 )
 SHORT: Final = tuple(scenario for scenario in SCENARIOS if not scenario.only_long)

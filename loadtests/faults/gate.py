@@ -65,6 +65,7 @@ class Gate:
         self._names = folder / "names"
         self._config = folder / "turnout.yaml"
         self._started: list[Listening] = []
+        self._edition = 0
         self.left_at: float | None = None
         """When it was told to stop, with nobody to follow it."""
         self.address = ("127.0.0.1", 0)
@@ -76,7 +77,7 @@ class Gate:
             DidNotStart: it does not listen.
         """
         self.rename(range(self._scenario.replicas if not self._scenario.names else self._scenario.replicas - 1))
-        self._config.write_bytes(msgspec.json.encode(settings(self._scenario, self._replicas)))  # JSON is YAML
+        self._write()
         self.address = await self._launch("0").address()
 
     def _launch(self, port: str, *more: str) -> Listening:
@@ -85,6 +86,30 @@ class Gate:
         process = Listening(self._folder, f"gateway-{len(self._started)}", arguments, program=program)
         self._started.append(process)
         return process
+
+    def _write(self) -> None:
+        """The configuration, whole or not at all. Each edition has a model's name of its own."""
+        beside = self._config.with_suffix(".new")
+        beside.write_bytes(msgspec.json.encode(settings(self._scenario, self._replicas, self._edition)))  # JSON is YAML
+        beside.rename(self._config)
+
+    def reload(self) -> None:
+        """Writes the next edition; every second time without a signal."""
+        self._edition += 1
+        self._write()
+        if self._edition % 2:
+            self._started[-1].signal(signal.SIGHUP)
+
+    async def has_reloaded(self) -> bool:
+        """Whether the last edition is in force, now or soon."""
+        deadline = perf_counter() + PATIENCE
+        while self._edition and perf_counter() < deadline:
+            async with httpx2.AsyncClient() as client:
+                answer = await client.get(f"http://{self.address[0]}:{self.address[1]}/v1/models")
+            if f'"{edition(self._edition)}"' in answer.text:
+                return True
+            await asyncio.sleep(2 * TICK)
+        return not self._edition
 
     def rename(self, replicas: Sequence[int]) -> None:
         """The name stands for these from now on."""
@@ -139,10 +164,16 @@ class Gate:
         return int(sum(gauges)) + sum(one.in_flight for engine in engines for one in engine.endpoints)
 
 
-def settings(scenario: FaultScenario, replicas: Sequence[Replica]) -> dict[str, Any]:
+def edition(number: int) -> str:
+    """The model's further name in that edition of the configuration."""
+    return f"edition-{number}"
+
+
+def settings(scenario: FaultScenario, replicas: Sequence[Replica], number: int = 0) -> dict[str, Any]:
     """The gateway's configuration."""
     urls = [f"http://{host}:{port}" for host, port in (replica.address for replica in replicas)]
     if scenario.names:
         urls = [f"dns+http://{named.NAME}:{replicas[0].address[1]}"]
     engine: dict[str, Any] = {"kind": "vllm", "urls": urls, "health": HEALTH, **scenario.engine}
-    return {"engines": {"e": engine}, "models": {"m": {"engine": "e", "model": MODEL}}, **scenario.settings}
+    model = {"engine": "e", "model": MODEL, "aliases": [edition(number)]}
+    return {"engines": {"e": engine}, "models": {"m": model}, **scenario.settings}

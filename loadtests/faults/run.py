@@ -3,34 +3,20 @@
 import asyncio
 import contextlib
 import itertools
-import signal
 import tempfile
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Final, Self, assert_never
+from typing import Final, Self
 
-from engines.simulator import NO_FAULTS
-from loadtests.faults.engine import Order
+from loadtests.faults.acts import perform
 from loadtests.faults.gate import CHECKS, Gate, Held
 from loadtests.faults.guests import Party
 from loadtests.faults.judge import Asked, Facts, describe, excuse, failed
-from loadtests.faults.replicas import Replica, reserve
-from loadtests.faults.scenario import (
-    Act,
-    Ease,
-    EndGateway,
-    FaultScenario,
-    Freeze,
-    Kill,
-    Rename,
-    Start,
-    Terminate,
-    Thaw,
-    Trouble,
-)
+from loadtests.faults.replicas import reserve
+from loadtests.faults.scenario import FaultScenario, Start
 from loadtests.faults.traffic import Traffic
 from loadtests.summary import Spread, wholes
 
@@ -149,6 +135,8 @@ class _Stage:
         await asyncio.sleep(MOMENT)
         before = await self._gate.held()
         asked, guests = await self._disturbed(cycles)
+        if not await self._gate.has_reloaded():
+            self._wrong.append("the last configuration is not in force")
         result = self._judged(asked, await self._gate.settled(before))
         result.calm = Spread.of(wholes(one.sample for one in calm))
         result.guests, result.before = len(guests.numbers), before
@@ -184,47 +172,11 @@ class _Stage:
             for act in self._scenario.acts:
                 await _until(began + act.at)
                 due = perf_counter()
-                await self._do(act)
+                if wrong := await perform(act, self._replicas, self._gate):
+                    self._wrong.append(wrong)
                 if isinstance(act, Start):
                     began += perf_counter() - due  # on a busy machine, what follows keeps its distance
             await _until(began + self._scenario.seconds)
-
-    async def _do(self, act: Act) -> None:
-        match act:
-            case Kill(_, number):
-                self._replicas[number].kill()
-            case Start(_, number, pace):
-                await self._replicas[number].start(pace)
-            case Terminate(_, number):
-                self._replicas[number].out()
-                self._replicas[number].signal(signal.SIGTERM)
-            case Freeze(_, number):
-                self._replicas[number].out()
-                self._replicas[number].signal(signal.SIGSTOP)
-            case Thaw(_, number):
-                self._replicas[number].signal(signal.SIGCONT)
-                self._replicas[number].back()
-            case Trouble():
-                self._trouble(act)
-            case Ease(_, numbers, pace):
-                for replica in self._of(numbers):
-                    replica.tell(Order(NO_FAULTS, pace))
-                    replica.back()
-            case Rename(_, numbers):
-                self._gate.rename(numbers)
-            case EndGateway(_, successor):
-                if wrong := await self._gate.end(successor=successor):
-                    self._wrong.append(wrong)
-            case _:
-                assert_never(act)
-
-    def _trouble(self, act: Trouble) -> None:
-        for replica in self._of(act.replicas):
-            replica.out()
-            replica.tell(Order(act.faults, act.pace))
-
-    def _of(self, numbers: Sequence[int]) -> Iterator[Replica]:
-        return (self._replicas[number] for number in numbers)
 
     # ---- judgement
 

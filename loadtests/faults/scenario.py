@@ -95,7 +95,14 @@ class EndGateway:
     successor: bool = False
 
 
-Act: TypeAlias = Kill | Start | Terminate | Freeze | Thaw | Trouble | Ease | Rename | EndGateway
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """Another configuration in the gateway's file, and a SIGHUP every second time: else it has to notice by itself."""
+
+    at: float
+
+
+Act: TypeAlias = Kill | Start | Terminate | Freeze | Thaw | Trouble | Ease | Rename | EndGateway | Reload
 
 
 @dataclass(frozen=True, slots=True)

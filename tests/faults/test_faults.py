@@ -37,7 +37,7 @@ def test_nothing_fails_that_could_have_been_saved_and_nothing_stays_behind(
 
 
 def test_most_requests_are_served_even_so(results: Mapping[str, Result]) -> None:
-    """Only where every replica says that it is full, or nobody listens any more, may more than one in ten fail."""
+    """Only where every replica says that it is full, or nobody listens any more, may more than one in six fail."""
     lost = {name: result.failed / result.sent for name, result in results.items()}
 
-    assert {name for name, share in lost.items() if share > 0.1} <= {"busy", "stop"}
+    assert {name for name, share in lost.items() if share > 1 / 6} <= {"busy", "stop"}
