@@ -139,9 +139,22 @@ class Gate:
             return Held(0, 0, 0, 0)
         in_flight = await self._in_flight()
         seen = psutil.Process(process.pid)
+        to_replicas, files = await self._files(seen)
+        return Held(in_flight, files, to_replicas, seen.memory_info().rss)
+
+    async def _files(self, seen: psutil.Process) -> tuple[int, int]:
+        """Its connections to replicas, and all other open files. Counted until no connection came or went meanwhile."""
+        while True:
+            before = self._to_replicas(seen)
+            files = seen.num_fds()
+            if before == self._to_replicas(seen):
+                return len(before), files - len(before)
+            await asyncio.sleep(0)
+
+    def _to_replicas(self, seen: psutil.Process) -> frozenset[tuple[int, object]]:
         port = self._replicas[0].address[1]
-        to_replicas = len([one for one in seen.net_connections("tcp") if one.raddr[1:] == (port,)])
-        return Held(in_flight, seen.num_fds() - to_replicas, to_replicas, seen.memory_info().rss)
+        connections = seen.net_connections("tcp")
+        return frozenset((one.fd, one.laddr) for one in connections if one.raddr[1:] == (port,))
 
     async def settled(self, before: Held) -> Held:
         """What it holds when all is quiet again, or at the end of the patience."""
