@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from engines.probes import Answer, parse_models
 from engines.profile import Profile
 from engines.registry import profile
-from gateway.background.fetch import Fetch
+from gateway.background.fetch import Fetch, NoAnswer
 from gateway.background.listing import tasks_of
 from gateway.balance.endpoint import Endpoint
 from gateway.proxy.links import Addresses, endpoints_of
@@ -22,6 +22,9 @@ from gateway.settings.tree import Settings
 
 PATIENCE: Final = 5.0
 """Seconds that the start waits for the engines; those that are later are added when they answer."""
+
+AGAIN: Final = 0.2
+"""Seconds between two of these questions."""
 
 SOON: Final = 2.0
 """Seconds between two looks while an engine has not listed anything yet."""
@@ -65,8 +68,8 @@ class Discovery:
     async def ahead(self, settings: Settings, addresses: Addresses) -> Settings:
         """Settings, perhaps not in force yet, with the models that their engines list.
 
-        Those that are configured stay as they are. All engines are asked once, for `PATIENCE` seconds at most;
-        ``addresses`` is what names stand for.
+        Those that are configured stay as they are. All engines are asked, those again that are there and say nothing,
+        for `PATIENCE` seconds at most; ``addresses`` is what names stand for.
         """
         if not settings.discovers_models:
             return settings
@@ -76,7 +79,9 @@ class Discovery:
         ]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
-                await self._ask_all(places)
+                while places:
+                    places = await self._ask_all(places)
+                    await asyncio.sleep(AGAIN if places else 0)
         return self._with_models(settings)
 
     async def run(self) -> None:
@@ -105,16 +110,20 @@ class Discovery:
         models = models_from({name: self._listed[name] for name in settings.engines if name in self._listed})
         return settings.model_copy(update={"models": models})
 
-    async def _ask_all(self, places: Iterable[_Place]) -> None:
+    async def _ask_all(self, places: Iterable[_Place]) -> list[_Place]:
+        """Asks at all places; gives those that said nothing, though somebody may be there."""
+        asked: list[tuple[_Place, asyncio.Task[bool]]] = []
         async with asyncio.TaskGroup() as group:
-            for place in places:
-                group.create_task(self._ask(place))
+            asked += [(place, group.create_task(self._ask(place))) for place in places]
+        return [place for place, silent in asked if silent.result()]
 
-    async def _ask(self, place: _Place) -> None:
+    async def _ask(self, place: _Place) -> bool:
+        """Asks at one place. True: nobody said anything, and not because nobody listens."""
         found: dict[str, Task] = {}
-        heard = False
+        heard = silent = False
         for endpoint in place.endpoints:
             listing = await self._fetch.get(endpoint, place.profile.models_path, place.credentials)
+            silent = silent or (isinstance(listing, NoAnswer) and not listing.refused)
             if isinstance(listing, Answer) and listing.status == 200:
                 heard = True
                 names = [model.id for model in parse_models(listing.body)]
@@ -122,6 +131,7 @@ class Discovery:
                 found |= await tasks_of(self._fetch, place.profile.kind, endpoint, names, place.credentials, known)
         if heard:
             self._listed[place.engine] = found
+        return silent and not heard
 
 
 def models_from(listed: Mapping[str, Mapping[str, Task]]) -> dict[str, Model]:

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from gateway.background.discovery import Discovery
+from gateway.background.discovery import PATIENCE, Discovery
 from gateway.background.fetch import Fetch
 from gateway.metrics import Meters
 from gateway.proxy.building import build_plane
 from gateway.settings.tree import Settings
 from tests.support.json_type import Json
 from tests.support.openai_bytes import EMBEDDINGS, vllm_error
-from tests.support.scripted import Script, ScriptedEngine, reply
+from tests.support.scripted import Script, ScriptedEngine, in_turn, reply, silent
 
 CHAT_ROUTES = ["/v1/chat/completions", "/v1/completions", "/v1/models"]
 EMBEDDING_ROUTES = ["/v1/embeddings", "/v1/models", "/pooling"]
@@ -162,3 +162,23 @@ async def test_odd_cards_and_models_that_several_engines_have(
 
     assert found.tasks == {"m": "chat", "own": "chat"}
     assert len(found.applied[-1].models["m"].targets) == 2
+
+
+async def test_the_start_asks_an_engine_again_that_was_too_slow(find: Find, engine: ScriptedEngine) -> None:
+    """A busy machine must not make a gateway, or one of its processes, begin without models."""
+    engine.otherwise = NO_ROUTE
+    engine.on("/v1/models", in_turn(silent, listing("m")))
+    found = find(("triton", engine.url))
+    settings = await found.discovery.ahead(found.plane.settings, {})
+
+    assert list(settings.models) == ["m"]
+
+
+async def test_the_start_does_not_wait_for_an_engine_that_is_not_there(find: Find, engine: ScriptedEngine) -> None:
+    await engine.stop()
+    found = find(("triton", engine.url))
+    began = found.plane.loop.time()
+    settings = await found.discovery.ahead(found.plane.settings, {})
+
+    assert settings.models == {}
+    assert found.plane.loop.time() < began + PATIENCE
