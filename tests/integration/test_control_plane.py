@@ -325,6 +325,7 @@ async def test_the_openapi_document_describes_every_path(client: httpx2.AsyncCli
         "/readyz",
         "/metrics",
         "/admin/config",
+        "/admin/doctor",
         "/admin/reload",
         "/admin/errors",
         "/admin/log-level",
