@@ -15,6 +15,9 @@ Tree = dict[str, object]
 ASK: Final = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=4)"
 """Exits with an error unless a URL answers with 2xx. Every image has Python; not every one has curl."""
 
+KNOCK: Final = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), timeout=4)"
+"""Exits with an error unless somebody listens at a port."""
+
 SETTINGS: Final = "/etc/engine/settings.yaml"
 
 
@@ -47,6 +50,8 @@ def compose(place: Place, launch: AnyLaunch) -> Composed:
         service["profiles"] = list(launch.container.profiles)
     service |= _start(command, needs)
     service["environment"] = _environment(command)
+    if place.local:
+        service["ports"] = [f"127.0.0.1:{place.port}:{place.port}"]
     volumes = [f"{weights}:{WEIGHTS}", *launch.container.volumes, *mounts]
     if command.settings is not None:
         volumes.append(f"{settings_file(place, launch)}:{SETTINGS}:ro")
@@ -56,7 +61,7 @@ def compose(place: Place, launch: AnyLaunch) -> Composed:
     service |= _resources(place, launch, needs)
     service["stop_grace_period"] = f"{needs.grace}s"
     service["restart"] = "unless-stopped"
-    service["healthcheck"] = _health(f"http://127.0.0.1:{place.port}{needs.health}")
+    service["healthcheck"] = _health(place, needs)
     named = (volume.partition(":")[0] for volume in volumes)
     return Composed(
         place.service,
@@ -135,9 +140,10 @@ def _resources(place: Place, launch: AnyLaunch, needs: Needs) -> Tree:
     return tree
 
 
-def _health(url: str) -> Tree:
+def _health(place: Place, needs: Needs) -> Tree:
+    asked = [KNOCK, str(place.port)] if needs.health is None else [ASK, f"http://127.0.0.1:{place.port}{needs.health}"]
     return {
-        "test": ["CMD", "python3", "-c", ASK, url],
+        "test": ["CMD", "python3", "-c", *asked],
         "interval": "10s",
         "timeout": "5s",
         "retries": 3,

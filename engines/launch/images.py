@@ -18,7 +18,7 @@ START: Final = 30 * 60
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the container of an engine needs. `health` is the path that tells whether it serves."""
+    """What the container of an engine needs."""
 
     image: str
     gpus: int
@@ -26,7 +26,8 @@ class Needs:
     """How many of the command's first words take the place of the image's entry point; 0 keeps that."""
     limits: bool
     """Unlimited locked memory and a large stack (NVIDIA's containers ask for both)."""
-    health: str
+    health: str | None
+    """The path that tells whether it serves; None: that asks for a secret, and the open port has to do."""
     grace: int
     """Seconds from SIGTERM to the end."""
     alive: str | None
@@ -38,7 +39,8 @@ class Needs:
 def needs_of(launch: AnyLaunch) -> Needs:
     """What an engine's container needs."""
     kind = kind_of(launch)
-    health = profile(kind).health.path
+    guarded = isinstance(launch, TritonLaunch) and any("health" in rule.apis for rule in launch.restricted)
+    health = None if guarded else profile(kind).health.path
     grace = 10 + (launch.shutdown_timeout or 0 if isinstance(launch, VllmLaunch) else 0)
     # Triton's readiness also flaps while any model is unloaded.
     alive = None if kind is EngineKind.TRITON else health

@@ -150,15 +150,17 @@ def _secret(variable: str, name: str, *, optional: bool = False) -> Tree:
 
 
 def _probes(needs: Needs) -> Tree:
-    ask: Tree = {"httpGet": {"path": needs.health, "port": "http"}, "timeoutSeconds": 5}
-    alive: Tree = {"tcpSocket": {"port": "http"}}
-    if needs.alive is not None:
-        alive = {"httpGet": {"path": needs.alive, "port": "http"}, "timeoutSeconds": 10}
     return {
-        "startupProbe": {**ask, "periodSeconds": 10, "failureThreshold": START // 10},
-        "readinessProbe": {**ask, "periodSeconds": 5, "failureThreshold": 2},
-        "livenessProbe": {**alive, "periodSeconds": 10, "failureThreshold": 6},
+        "startupProbe": {**_ask(needs.health), "periodSeconds": 10, "failureThreshold": START // 10},
+        "readinessProbe": {**_ask(needs.health), "periodSeconds": 5, "failureThreshold": 2},
+        "livenessProbe": {**_ask(needs.alive), "periodSeconds": 10, "failureThreshold": 6},
     }
+
+
+def _ask(path: str | None) -> Tree:
+    if path is None:
+        return {"tcpSocket": {"port": "http"}, "timeoutSeconds": 5}
+    return {"httpGet": {"path": path, "port": "http"}, "timeoutSeconds": 5}
 
 
 def _sources(launch: AnyLaunch) -> Iterator[tuple[str, str, bool]]:

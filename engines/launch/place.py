@@ -17,12 +17,16 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An engine's name, the name of its service (the host in its URL, if that is a name), and where it listens."""
+    """An engine's name, the name of its service (the host in its URL, if that is a name), and where it listens.
+
+    `local`: the gateway looks for it on its own machine, so that a container has to publish its port there.
+    """
 
     engine: str
     service: str
     host: str
     port: int
+    local: bool = False
 
 
 def place_of(engine: str, kind: EngineKind, urls: Sequence[str], launch: Launch) -> Place:
@@ -30,8 +34,9 @@ def place_of(engine: str, kind: EngineKind, urls: Sequence[str], launch: Launch)
     url = urlsplit(urls[0].removeprefix("dns+"))
     hosts = {urlsplit(one.removeprefix("dns+")).hostname or "" for one in urls}
     port = launch.port or url.port or (443 if url.scheme == "https" else _PORTS[kind] if not url.netloc else 80)
-    host = launch.host or ("127.0.0.1" if hosts <= LOOPBACK else EVERYWHERE)
-    return Place(engine, _service(engine, url.hostname or ""), host, port)
+    local = hosts <= LOOPBACK
+    host = launch.host or ("127.0.0.1" if local else EVERYWHERE)
+    return Place(engine, _service(engine, url.hostname or ""), host, port, local)
 
 
 def _service(engine: str, hostname: str) -> str:

@@ -22,7 +22,7 @@ from tests.integration.launches.setups import GOLDEN, KINDS, NAMES, SETUPS, made
 from tests.integration.test_compose import docker_compose
 
 SETTINGS = load(SETUPS, {}).settings
-CONTAINERS = 13
+CONTAINERS = 14
 
 
 def launch_of(name: str) -> AnyLaunch:
@@ -200,6 +200,25 @@ def test_a_services_shell_reads_its_secrets(name: str, programs: Path, tmp_path:
     port = int(words[words.index("--host") + 3])
     assert words[1:] == plain(command_of(launch_of(name), "0.0.0.0", port).words)[1:]
     assert "secret" in {environ.get("VLLM_API_KEY"), words[-1]}
+
+
+def test_ports_are_published_where_the_gateway_looks_on_its_own_machine(by_podman: dict[str, Any]) -> None:
+    published = {name: service["ports"] for name, service in by_podman["services"].items() if "ports" in service}
+
+    assert published.keys() == {"chat-small", "chat-cpu", "trt-small", "triton-trt"}
+    assert published["chat-cpu"] == ["127.0.0.1:8010:8010"]
+
+
+def test_health_that_asks_for_a_secret_is_told_by_the_open_port(by_podman: dict[str, Any]) -> None:
+    *_, deployment, _service = documents("triton-guarded", "kubernetes")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    check = by_podman["services"]["guarded"]["healthcheck"]["test"]
+
+    assert [container[probe].get("httpGet") for probe in ("startupProbe", "readinessProbe", "livenessProbe")] == [
+        None
+    ] * 3
+    assert check[-1] == "9000"
+    assert "create_connection" in check[-2]
 
 
 def test_a_dollar_is_a_dollar_in_a_container(by_podman: dict[str, Any]) -> None:

@@ -1,0 +1,1 @@
+python3 /opt/tritonserver/python/openai/openai_frontend/main.py --host 0.0.0.0 --openai-port 9000 --model-repository /repository --tokenizer mistralai/Mistral-7B-Instruct-v0.3 --tool-call-parser mistral --openai-restricted-api inference,health x-key "$(cat /run/secrets/triton_admin)"
