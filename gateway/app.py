@@ -26,6 +26,7 @@ from gateway.api.errors import internal_error
 from gateway.api.view import AskAll, ConfigState
 from gateway.background.discovery import Discovery
 from gateway.background.fetch import Fetch
+from gateway.background.planning import plan_in_place
 from gateway.background.prober import Prober
 from gateway.background.reloader import Reloader
 from gateway.background.resolver import Resolver
@@ -44,6 +45,7 @@ from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Ids, Plane
 from gateway.proxy.reactions import Reactions
 from gateway.proxy.verdicts import going_away
+from gateway.settings.changes.plan import Plan
 from gateway.settings.source import ConfigFile, Configuration, held
 from gateway.settings.tree import Settings
 from gateway.usage import UsageRow
@@ -191,6 +193,10 @@ class Gateway:
     async def shared_usage(self, since: str, until: str) -> list[UsageRow] | None:
         """The usage that all gateways have, None where Redis does not keep it (`api.view.View`)."""
         return await self.shared.usage(since, until)
+
+    async def plan(self, new: Settings, *, probe: bool) -> Plan:
+        """What would become of the models if this took the place of what is in force (`api.view.View`)."""
+        return await plan_in_place(self.plane, new, probe=probe)
 
     @property
     def trouble(self) -> str:

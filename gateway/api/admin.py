@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from engines.capabilities import capabilities_of
-from gateway.api import configuration, doctor, observing, tools, usage
+from gateway.api import configuration, doctor, observing, planning, tools, usage
 from gateway.api.fleet import EngineStatus, everywhere
 from gateway.api.view import View
 from gateway.balance.drains import DrainOrder
@@ -71,6 +71,7 @@ def router(view: View) -> APIRouter:
     routes.include_router(configuration.router(view))
     routes.include_router(doctor.router(view))
     routes.include_router(observing.router(view))
+    routes.include_router(planning.router(view))
     routes.include_router(tools.router(view))
     routes.include_router(usage.router(view))
     return routes

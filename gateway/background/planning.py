@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from typing import Final
 from urllib.parse import urlsplit
 
 from engines.probes import Answer, Fingerprint
@@ -10,18 +11,43 @@ from engines.registry import profile
 from gateway.background.fetch import Fetch, NoAnswer
 from gateway.background.listing import recognise
 from gateway.background.resolver import look_up
-from gateway.balance.endpoint import Endpoint
+from gateway.balance.endpoint import Endpoint, EndpointState
+from gateway.proxy.plane import Plane
 from gateway.settings.changes import changes
 from gateway.settings.changes.plan import Look, Place, Plan, make_plan, to_look_at
 from gateway.settings.engines import Engine
 from gateway.settings.tree import Settings
 from gateway.settings.values import MANY_ADDRESSES
 
+_SERVES: Final = frozenset({EndpointState.UNKNOWN, EndpointState.UP})
+
 
 async def plan(against: str, old: Settings, new: Settings, standing: Mapping[Place, bool], fetch: Fetch | None) -> Plan:
     """What would happen; without `fetch`, nothing is looked at."""
     looks = {} if fetch is None else await look_at(fetch, new, to_look_at(old, new))
     return make_plan(against, old, new, changes(old, new), standing, looks)
+
+
+async def plan_in_place(plane: Plane, new: Settings, *, probe: bool) -> Plan:
+    """The plan against what a gateway has in force."""
+    fetch = Fetch() if probe else None
+    try:
+        return await plan("what is in force", plane.settings, new, _standing(plane), fetch)
+    finally:
+        if fetch is not None:
+            await fetch.close()
+
+
+def _standing(plane: Plane) -> dict[Place, bool]:
+    """Whether each place serves now; all addresses of a name count as one."""
+    found: dict[Place, bool] = {}
+    for name, link in plane.engines.items():
+        states = {endpoint.url: endpoint.state in _SERVES for endpoint in link.engine.endpoints}
+        plain = {url: Endpoint(url).url for url in link.settings.urls if not url.startswith(MANY_ADDRESSES)}
+        resolved = any(serves for shown, serves in states.items() if shown not in plain.values())
+        for url in link.settings.urls:
+            found[name, url] = states.get(plain[url], True) if url in plain else resolved
+    return found
 
 
 async def look_at(fetch: Fetch, settings: Settings, places: Iterable[Place]) -> dict[Place, Look]:

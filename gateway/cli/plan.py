@@ -9,11 +9,11 @@ import typer
 
 from gateway.background.fetch import Fetch
 from gateway.background.planning import plan as make_plan
-from gateway.cli.plan_view import as_tree, show_plan
+from gateway.cli.plan_view import show_plan
 from gateway.cli.report import read_settings
 from gateway.cli.running import InForce, RunningGateway, address_of, tokens_for
 from gateway.settings import Settings
-from gateway.settings.changes.plan import Plan
+from gateway.settings.changes.plan import Plan, as_tree
 
 UNSAFE = 3
 """The exit code for what would take something away from clients that they have now."""

@@ -79,39 +79,3 @@ def _verdict(plan: Plan) -> Iterator[Text]:
         breaks = sum(change.breaks for change in plan.changes)
         what = f"; {breaks} of its changes will break requests that work now" if breaks else ""
         yield Text.assemble(("safe", "bold green"), what)
-
-
-def as_tree(plan: Plan) -> dict[str, object]:
-    """The plan as JSON has it."""
-    return {
-        "safe": plan.safe,
-        "against": plan.against,
-        "changes": [
-            {
-                "kind": change.kind.value,
-                "subject": change.subject,
-                "key": change.key,
-                "meaning": change.meaning,
-                "before": change.before,
-                "after": change.after,
-                "breaks": change.breaks,
-                "restart": change.restart,
-            }
-            for change in plan.changes
-        ],
-        "losses": [{"model": loss.model, "why": loss.why} for loss in plan.losses],
-        "unreached": list(plan.unreached),
-        "unlisted": [{"engine": engine, "model": model} for engine, model in plan.unlisted],
-        "looks": [
-            {
-                "engine": look.engine,
-                "url": look.url,
-                "ok": not look.fault,
-                "fault": look.fault or None,
-                "kind": look.kind,
-                "version": look.version,
-                "models": list(look.models),
-            }
-            for look in plan.looks
-        ],
-    }

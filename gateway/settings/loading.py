@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Final
@@ -54,7 +55,7 @@ def load(path: File | None, environ: Mapping[str, str]) -> Loaded:
     found, problems = overrides(environ, tree)
     place.origins = apply(tree, found)
     further = _further_keys(tree, source, environ)
-    settings, findings = _validate(tree, document.lost | further.lost)
+    settings, findings = validate(tree, document.lost | further.lost)
     problems += place.document_problems() + further.problems
     problems += [further.placed(finding) or place.placed(finding) for finding in findings]
     if problems or settings is None:
@@ -154,8 +155,10 @@ def _text(source: File) -> str:
     raise ConfigErrors([Problem(message, file=str(source))])
 
 
-def _validate(tree: dict[str, object], lost: set[Path]) -> tuple[Settings | None, list[Finding]]:
-    """The settings, or None, and what is wrong; nothing is said twice about one place or what is below it."""
+def validate(tree: dict[str, object], lost: AbstractSet[Path] = frozenset()) -> tuple[Settings | None, list[Finding]]:
+    """The settings of plain values, or None, and what is wrong; nothing is said twice about one place or what is below
+    it. Values at ``lost`` could not be read.
+    """
     settings = None
     found = list(not_yet(tree))
     silent = {finding.path for finding in found}
@@ -169,7 +172,7 @@ def _validate(tree: dict[str, object], lost: set[Path]) -> tuple[Settings | None
     return settings, found
 
 
-def _news(findings: Iterable[Finding], silent: set[Path], lost: set[Path]) -> list[Finding]:
+def _news(findings: Iterable[Finding], silent: set[Path], lost: AbstractSet[Path]) -> list[Finding]:
     """Findings about places of which nothing is known yet; a lost value can still have a wrong key."""
     news: list[Finding] = []
     for finding in findings:

@@ -326,6 +326,7 @@ async def test_the_openapi_document_describes_every_path(client: httpx2.AsyncCli
         "/metrics",
         "/admin/config",
         "/admin/doctor",
+        "/admin/plan",
         "/admin/reload",
         "/admin/errors",
         "/admin/log-level",

@@ -84,7 +84,8 @@ def make_plan(
 
 def to_look_at(old: Settings, new: Settings) -> tuple[Place, ...]:
     """Places of which the running gateway cannot know whether they will do: new addresses, addresses that are spoken to
-    in another way, and engines that are asked for another model than before.
+    in another way, and engines that are asked for another model than before. Whoever has only stars for the key of an
+    engine cannot ask it.
     """
     known = {place: old.engines[place[0]] for place in _places(old)}
     asked = set(_asked(old))
@@ -92,17 +93,25 @@ def to_look_at(old: Settings, new: Settings) -> tuple[Place, ...]:
     return tuple(
         (name, url)
         for name, url in _places(new)
-        if (name, url) not in known or name in others or _differs(known[name, url], new.engines[name])
+        if not _is_hidden(new.engines[name])
+        and ((name, url) not in known or name in others or _differs(known[name, url], new.engines[name]))
     )
 
 
 def _differs(old: Engine, new: Engine) -> bool:
     """Whether an address might answer otherwise, as far as can be seen: a key that is stars is not compared."""
-    keys = [engine.api_key.get_secret_value() if engine.api_key else "" for engine in (old, new)]
-    hidden = any(key and set(key) == {"*"} for key in keys)
-    other_key = bool(keys[0]) != bool(keys[1]) if hidden else keys[0] != keys[1]
+    keys = _key(old), _key(new)
+    other_key = bool(keys[0]) != bool(keys[1]) if _is_hidden(old) or _is_hidden(new) else keys[0] != keys[1]
     header, path = old.api_key_header != new.api_key_header, old.health.path != new.health.path
     return other_key or header or path or old.kind is not new.kind
+
+
+def _key(engine: Engine) -> str:
+    return engine.api_key.get_secret_value() if engine.api_key is not None else ""
+
+
+def _is_hidden(engine: Engine) -> bool:
+    return set(_key(engine)) == {"*"}
 
 
 def _places(settings: Settings) -> Iterator[Place]:
@@ -173,3 +182,39 @@ def _unlisted(new: Settings, looks: Mapping[Place, Look]) -> Iterator[tuple[str,
         found = [look for (name, _), look in looks.items() if name == engine and look.models]
         if found and all(model not in look.models for look in found):
             yield engine, model
+
+
+def as_tree(plan: Plan) -> dict[str, object]:
+    """The plan as JSON has it."""
+    return {
+        "safe": plan.safe,
+        "against": plan.against,
+        "changes": [
+            {
+                "kind": change.kind.value,
+                "subject": change.subject,
+                "key": change.key,
+                "meaning": change.meaning,
+                "before": change.before,
+                "after": change.after,
+                "breaks": change.breaks,
+                "restart": change.restart,
+            }
+            for change in plan.changes
+        ],
+        "losses": [{"model": loss.model, "why": loss.why} for loss in plan.losses],
+        "unreached": list(plan.unreached),
+        "unlisted": [{"engine": engine, "model": model} for engine, model in plan.unlisted],
+        "looks": [
+            {
+                "engine": look.engine,
+                "url": look.url,
+                "ok": not look.fault,
+                "fault": look.fault or None,
+                "kind": look.kind,
+                "version": look.version,
+                "models": list(look.models),
+            }
+            for look in plan.looks
+        ],
+    }

@@ -4,10 +4,15 @@
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from pydantic import BaseModel
 
 from engines.naming import task_of_name
-from gateway.settings import Loaded
+from gateway.settings import Loaded, Settings
+from gateway.settings.advice import advise
 from gateway.settings.problems import Level
+from tests.support.json_type import Json
+from tests.support.settings_edits import trees
 
 HEAD = "engines: {v: {kind: vllm, urls: [http://v]}, t: {kind: trtllm, urls: [http://t]}}\n"
 """Two engines; a test's models stand below, so that their line is 2."""
@@ -219,6 +224,17 @@ def test_what_is_sound_gets_no_warning(text: str, read: Callable[..., Loaded]) -
 def test_a_warning_about_a_value_from_the_environment_names_the_variable(read: Callable[..., Loaded]) -> None:
     loaded = read("engines: {v: {kind: vllm, urls: [http://v]}}", {"TURNOUT_ENGINES__V__KEEP_ALIVE": "1m"})
     assert str(loaded.warnings[0]).startswith("TURNOUT_ENGINES__V__KEEP_ALIVE: warning: engines.v.keep_alive: vLLM")
+
+
+@given(trees())
+def test_each_warning_is_about_a_key_that_exists(settings: Settings) -> None:
+    for finding in advise(settings):
+        found: Json = settings
+        for part in finding.path:
+            found = getattr(found, part) if isinstance(found, BaseModel) and isinstance(part, str) else found[part]
+        assert finding.message
+        assert finding.suggestion
+        assert finding.rule
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,14 @@ from ruamel.yaml import YAML
 
 from gateway.settings import Loaded
 from gateway.settings.json_schema import json_schema, json_schema_text
+from gateway.settings.redacted import redacted_tree
 from gateway.settings.reference import reference_text
 from gateway.settings.schema import all_keys, field_at, section_at, written_of
+from gateway.settings.tree import Settings
 from gateway.settings.units import duration_text, parse_duration, parse_share, parse_size, share_text, size_text
 from gateway.settings.written import SECRET, Written
 from tests.support.json_type import Json
+from tests.support.settings_edits import trees
 
 CONFIG = Path(__file__).parents[4] / "config"
 KEY_NOT_IN_FORCE = re.compile(r"^( *)#(?=\S)", re.MULTILINE)
@@ -99,6 +102,12 @@ def test_what_is_accepted_fits_the_schema(read: Callable[..., Loaded], tmp_path:
     text = ACCEPTED.replace("/dev/null0", str(tmp_path / "key"))
     read(text)
     assert refused(plain(text)) == []
+
+
+@given(trees())
+def test_every_configuration_as_the_admin_api_shows_it_fits_the_schema(settings: Settings) -> None:
+    """Durations are numbers there, and secrets are stars."""
+    assert refused(redacted_tree(settings)) == []
 
 
 @pytest.mark.parametrize(
