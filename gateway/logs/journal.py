@@ -31,7 +31,7 @@ class RequestSummary:
 
     ``status`` is what the client got, 0 if it left before that. ``engine`` is "" when no engine was reached,
     ``first_token`` is None for answers that are not streamed. ``code`` and ``message`` are what the client was told of
-    an error. ``prompt`` is there for models that have theirs logged.
+    an error. ``prompt`` is there for models that have theirs logged, ``key`` (its name) where keys are asked for.
     """
 
     request_id: str
@@ -48,6 +48,7 @@ class RequestSummary:
     code: str = ""
     message: str = ""
     prompt: str = ""
+    key: str = ""
 
 
 Later: TypeAlias = Callable[[float, Callable[[], None]], object]
@@ -117,7 +118,12 @@ def _fields(summary: RequestSummary) -> dict[str, object]:
     if summary.first_token is not None:
         fields["first_token_ms"] = round(summary.first_token * 1000.0, 1)
     fields |= {"input_tokens": summary.input_tokens, "output_tokens": summary.output_tokens}
-    more: Mapping[str, str] = {"code": summary.code, "error": summary.message, "prompt": summary.prompt}
+    more: Mapping[str, str] = {
+        "key": summary.key,
+        "code": summary.code,
+        "error": summary.message,
+        "prompt": summary.prompt,
+    }
     return fields | {key: value for key, value in more.items() if value}
 
 

@@ -314,6 +314,7 @@ class Exchange(Hedger):
                 code="" if error is None else error.code or error.type,
                 message="" if error is None else error.message[:LONGEST_MESSAGE],
                 prompt=prompt_of(self._call) if shows_prompt else "",
+                key="" if self._inbound.caller is None else self._inbound.caller.name,
             )
         )
 

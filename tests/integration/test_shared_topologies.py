@@ -17,7 +17,7 @@ from tests.support.openai_bytes import CHAT, HELLO, completion
 from tests.support.redis_server import RedisServer, free_port
 from tests.support.scripted import ScriptedEngine, reply
 from tests.support.serving import Serving
-from tests.support.waiting import until, within
+from tests.support.waiting import until, until_told
 
 Start = Callable[..., Awaitable[RedisServer]]
 
@@ -58,16 +58,6 @@ async def ask(serving: Serving) -> int:
         return (await client.answer()).status
 
 
-async def asked(question: Callable[[], Awaitable[object]]) -> None:
-    """Returns when the answer is something."""
-
-    async def ask_again() -> None:
-        while not await question():  # noqa: ASYNC110 - a server knows it, there is no event here
-            await asyncio.sleep(0.02)
-
-    await within(ask_again(), 30, "an answer")
-
-
 @pytest.mark.timeout(180)
 async def test_a_failover_by_sentinel_is_followed(
     gateway: Gateway, engine: ScriptedEngine, start: Start, tmp_path: Path
@@ -85,8 +75,8 @@ async def test_a_failover_by_sentinel_is_followed(
     serving = await gateway(settings(engine, f"redis+sentinel://127.0.0.1:{sentinel.port}/mine/0"), whole=True)
     assert up(serving)
     assert [await ask(serving) for _ in range(2)] == [200, 200]
-    await asked(lambda: replica.cli.keys("*team-a*"))
-    await asked(lambda: sentinel.command("SENTINEL", "REPLICAS", "mine"))
+    await until_told(lambda: replica.cli.keys("*team-a*"))
+    await until_told(lambda: sentinel.command("SENTINEL", "REPLICAS", "mine"))
     master.kill()
     await until(lambda: not up(serving))
     assert await ask(serving) == 200
@@ -108,7 +98,7 @@ async def test_a_cluster_keeps_all_counts_in_one_slot(gateway: Gateway, engine: 
     assert "All 16384 slots covered" in made.stdout, made.stdout + made.stderr
 
     for node in nodes:
-        await asked(lambda node=node: whole(node))  # type: ignore[misc]
+        await until_told(lambda node=node: whole(node))  # type: ignore[misc]
     both = [await gateway(settings(engine, f"redis+cluster://{places[0]},{places[1]}"), whole=True) for _ in range(2)]
     for one in both:
         await until(lambda one=one: up(one))  # type: ignore[misc]

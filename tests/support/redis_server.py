@@ -64,6 +64,14 @@ class RedisServer:
             found: object = await client.execute_command(*words)  # type: ignore[no-untyped-call]
             return found
 
+    async def kept(self) -> dict[str, object]:
+        """All that it holds: hashes and strings."""
+        found: dict[str, object] = {}
+        for key in await self.cli.keys():
+            is_hash = await self.cli.type(key) == "hash"
+            found[str(key)] = await (self.cli.hgetall(key) if is_hash else self.cli.strlen(key))
+        return found
+
     def kill(self) -> None:
         """As `kill -9` does."""
         if self._process is not None:

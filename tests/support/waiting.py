@@ -25,3 +25,12 @@ async def until(condition: Callable[[], bool], seconds: float = PATIENCE, what: 
     while not condition():
         assert loop.time() < end, f"{what} did not come true within {seconds:g} s"
         await asyncio.sleep(0.002)
+
+
+async def until_told(question: Callable[[], Awaitable[object]], seconds: float = PATIENCE, what: str = "it") -> None:
+    """Returns when the answer of something outside is true; it is asked again and again."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not await question():
+        assert loop.time() < end, f"{what} was not told within {seconds:g} s"
+        await asyncio.sleep(0.02)
