@@ -49,7 +49,7 @@ async def test_a_good_set_up_gets_exit_code_0_and_the_cost_beforehand(write: Cal
     async with engine("vllm", "m") as url:
         code, out, err = await turnout_doctor(write("vllm", url), "turnout.yaml", "--strict")
     assert (code, out) == (0, "all is well\n")
-    assert err == "engine e: vllm, 1 replica: at most 26 requests, 486 tokens\n"
+    assert err == "engine e: vllm, 1 replica: at most 27 requests, 550 tokens\n"
 
 
 async def test_an_error_gets_exit_code_1_and_its_remedy(write: Callable[..., Path]) -> None:

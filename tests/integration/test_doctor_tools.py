@@ -126,6 +126,24 @@ async def test_a_call_that_arrives_broken_is_found(doctor: Doctor) -> None:
     assert 'get_weather {"town": "Paris"}' in found[0].evidence
 
 
+async def test_a_call_that_is_right_in_one_piece_and_broken_in_a_stream_is_found(doctor: Doctor) -> None:
+    """Seen with real parsers: arguments sent twice, or not at all."""
+
+    def twice(path: str, body: bytes) -> bytes:
+        if not body.startswith(b"data: {") or b'"function":{"arguments":' not in body:
+            return body
+        event = json.loads(body[6:])
+        function = event["choices"][0]["delta"]["tool_calls"][0]["function"]
+        function["arguments"] *= 2
+        return b"data: " + json.dumps(event).encode() + b"\n\n"
+
+    async with listening(Bent(EngineKind.VLLM, [SimulatedModel("m")], twice)) as running:
+        finding = await doctor.only(file("vllm", running.url, ", tools: {format: hermes}"), "tool_stream")
+    assert finding.level is Level.ERROR
+    assert "does not arrive in a stream: get_weather {" in finding.evidence
+    assert finding.fix.endswith("turnout.yaml:4: models.m.tools: {format: hermes, parse: gateway}")
+
+
 def always_thinking(turn: Turn) -> Answer:
     return Answer((Thought("Hm."), *tiny_script(turn).segments))
 

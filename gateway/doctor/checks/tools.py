@@ -1,115 +1,27 @@
 """Tool calls: what clients would get through the gateway, and whether the format and the parsers fit the model.
 
-The requests are those that the gateway would send (`gateway.wire.tools`), and their answers are read as it reads them.
+The requests are those that the gateway would send, and their answers are read as it reads them (`tool_asking`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
-from engines.policy import ParameterRefused
-from engines.profile import EngineKind, Operation
+from engines.profile import EngineKind
 from gateway.doctor.asking import Answers, Heard, Question
 from gateway.doctor.checks.check import of_model
-from gateway.doctor.checks.inference import as_read, finish_of, generated, message_of, words
+from gateway.doctor.checks.inference import finish_of, generated, message_of, words
 from gateway.doctor.checks.parsers import format_line, has_no_parser, seen_format, start_flag
+from gateway.doctor.checks.tool_asking import NAME, TOOLS, Asked, Seen, asked, plain, seen, seen_in_stream
 from gateway.doctor.finding import Finding, Level
-from gateway.doctor.subject import Subject, raw, user
+from gateway.doctor.subject import Subject
 from gateway.wire.toolcalls import parse
 from gateway.wire.toolcalls.detect import from_text
-from gateway.wire.tools import EngineParses, Parse, Plan, Raw, Tooled, plan, prepare, read_ask
+from gateway.wire.tools import EngineParses, Parse, Plan
 
-NAME: Final = "get_weather"
-TOOLS: Final = [
-    {
-        "type": "function",
-        "function": {
-            "name": NAME,
-            "description": "The weather in a city.",
-            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-        },
-    }
-]
-LIMIT: Final = 64
-"""Tokens that a call may take."""
+_NAMED: Final = {"type": "function", "function": {"name": NAME}}
 
 _HOLLOW: Final = 4
 """Tokens that may be generated for nothing: ends of turns and the like."""
-
-_QUESTION: Final = "What is the weather in Paris?"
-_NAMED: Final = {"type": "function", "function": {"name": NAME}}
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question about tools, as the gateway would put it."""
-
-    question: Question
-    plan: Plan
-    tooled: Tooled
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a client would see of the answer. ``leaked``: the format of markup that the engine let through."""
-
-    calls: Sequence[Mapping[str, Any]]
-    content: str
-    leaked: str
-
-    @property
-    def right(self) -> bool:
-        """A call of the tool with the arguments that it asks for."""
-        for call in self.calls:
-            function = call.get("function") or {}
-            try:
-                arguments = msgspec.json.decode(str(function.get("arguments")))
-            except msgspec.DecodeError:
-                return False
-            if function.get("name") != NAME or not isinstance(arguments, dict) or "city" not in arguments:
-                return False
-        return bool(self.calls)
-
-
-def asked(subject: Subject, choice: object, decided: Plan | None = None) -> Asked | None:
-    """A question with the tool and a choice; None if it is not asked, or the gateway itself would refuse it."""
-    if subject.settings.task != "chat" or subject.facts.parse is Parse.OFF:
-        return None
-    given: dict[str, object] = {"messages": user(_QUESTION), "tools": TOOLS, "max_tokens": LIMIT, "temperature": 0}
-    members = raw(given if choice == "auto" else given | {"tool_choice": choice})
-    ask = read_ask(members)
-    if ask is None:
-        return None
-    chosen = decided or plan(subject.facts, ask)
-    try:
-        tooled = prepare(chosen, subject.facts, ask, members)
-    except ParameterRefused:
-        return None
-    question = subject.asks(
-        Operation.CHAT, given | ({} if choice == "auto" else {"tool_choice": choice}), tooled=tooled
-    )
-    return None if question is None else Asked(question, chosen, tooled)
-
-
-def plain(subject: Subject) -> Asked | None:
-    """The same with the model's own text for an answer, whoever reads calls."""
-    return asked(subject, "auto", Raw("the model's own words are wanted"))
-
-
-def seen(subject: Subject, one: Asked, heard: Heard) -> Seen:
-    """The answer as the gateway reads it."""
-    leaks: list[str] = []
-    reading = one.tooled.reading
-    message = as_read(heard, None if reading is None else reading.stage(subject.rule, 1, leaks.append, "doctor"))
-    calls = message.get("tool_calls")
-    content = message.get("content")
-    return Seen(
-        [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else [],
-        content if isinstance(content, str) else "",
-        leaks[0] if leaks else "",
-    )
 
 
 class Format:
@@ -239,6 +151,33 @@ class Auto:
             yield of_model(Level.ERROR, subject, self.name, f"{evidence}, and clients get no call", fix)
 
 
+class Streamed:
+    """A call that arrives whole in an answer in one piece arrives in a stream too: parsers have two ways of working."""
+
+    name = "tool_stream"
+
+    def asks(self, subject: Subject) -> Sequence[Question]:
+        """The question as the gateway puts it, in both ways."""
+        found = (asked(subject, "auto"), asked(subject, "auto", stream=True))
+        return tuple(one.question for one in found if one is not None)
+
+    def judge(self, subject: Subject, answers: Answers) -> Iterable[Finding]:
+        """Right in one piece, and wrong in a stream. What is wrong in both `Auto` tells."""
+        whole, streamed = asked(subject, "auto"), asked(subject, "auto", stream=True)
+        if whole is None or streamed is None or not answers[whole.question].ok:
+            return
+        if not seen(subject, whole, answers[whole.question]).right:
+            return
+        heard = answers[streamed.question]
+        got = seen_in_stream(subject, streamed, heard)
+        if heard.ok and got.right:
+            return
+        what = heard.failure or (words(heard) if heard.status != 200 else _shown(got.calls))
+        evidence = f"a call that arrives in an answer in one piece does not arrive in a stream: {what}"
+        fix = f"let the gateway read the text: {_read_here(subject, subject.facts.found.format or 'auto')}"
+        yield of_model(Level.ERROR, subject, self.name, evidence, fix)
+
+
 class Forced:
     """A call that the client asks for is made. ``choice``: `required`, or the tool by name."""
 
@@ -268,7 +207,7 @@ class Forced:
             yield of_model(Level.WARNING, subject, self.name, evidence, _forcing(subject, heard))
 
 
-CHECKS: Final = (Auto(), Format(), Forced("tool_required", "required"), Forced("tool_named", _NAMED))
+CHECKS: Final = (Auto(), Format(), Streamed(), Forced("tool_required", "required"), Forced("tool_named", _NAMED))
 _LOG: Final = "look at the engine's log: its chat template may not know tools"
 
 
@@ -305,5 +244,7 @@ def _text(heard: Heard) -> str:
 
 
 def _shown(calls: Sequence[Mapping[str, Any]]) -> str:
+    if not calls:
+        return "there is none"
     function = calls[0].get("function") or {}
     return f"{function.get('name')} {function.get('arguments')}"[:120]
