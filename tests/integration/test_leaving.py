@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -279,8 +280,9 @@ async def test_the_buffer_for_a_client_that_does_not_read_is_bounded(gateway: Ga
         before = sent
         await until(passed(serving, 0.4))
 
-    # Ours at most 1 MiB; the kernel's buffers of two connections are the rest.
-    assert sent < 16 * 2**20
+    # Ours are at most 1 MiB; the kernel's buffers of two connections are the rest, and grow as it likes.
+    kernel = sum(int(Path(f"/proc/sys/net/ipv4/tcp_{way}mem").read_text().split()[2]) for way in "rw")
+    assert sent <= 2**20 + 2 * kernel
     client.reset()
     await until(talk.left.is_set, SECOND, "the end of the engine's request")
     await serving.settled()
