@@ -208,6 +208,8 @@ def count_to(number: int, reached: asyncio.Event) -> Json:
 
 
 BIG = compact({"x": "y" * 60_000})
+KERNEL_BUFFERS = sum(int(Path(f"/proc/sys/net/ipv4/tcp_{way}mem").read_text().split()[2]) for way in "rw")
+"""The most bytes that the kernel holds back for one connection, on both of its sides."""
 
 
 async def flood(talk: Talk) -> None:
@@ -281,8 +283,7 @@ async def test_the_buffer_for_a_client_that_does_not_read_is_bounded(gateway: Ga
         await until(passed(serving, 0.4))
 
     # Ours are at most 1 MiB; the kernel's buffers of two connections are the rest, and grow as it likes.
-    kernel = sum(int(Path(f"/proc/sys/net/ipv4/tcp_{way}mem").read_text().split()[2]) for way in "rw")
-    assert sent <= 2**20 + 2 * kernel
+    assert sent <= 2**20 + 2 * KERNEL_BUFFERS
     client.reset()
     await until(talk.left.is_set, SECOND, "the end of the engine's request")
     await serving.settled()
