@@ -4,6 +4,7 @@ from typing import Final
 
 import typer
 
+from gateway.cli.engines.advise import show_advice
 from gateway.cli.engines.capabilities import show_capabilities
 from gateway.cli.engines.command import show_command
 from gateway.cli.engines.compose import show_compose
@@ -14,6 +15,7 @@ from gateway.cli.engines.settings import show_settings
 app: Final = typer.Typer(
     help="How engines are started, and what the gateway knows about them.", no_args_is_help=True, add_completion=False
 )
+app.command("advise")(show_advice)
 app.command("capabilities")(show_capabilities)
 app.command("command")(show_command)
 app.command("compose")(show_compose)

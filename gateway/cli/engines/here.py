@@ -55,14 +55,38 @@ def look_around() -> Here:
     return Here(sys.platform, _gpus(), os.environ)
 
 
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A GPU of this machine as nvidia-smi names it; memory in bytes."""
+
+    name: str
+    memory: int
+    capability: float
+
+
+def boards() -> tuple[Board, ...]:
+    """The GPUs of this machine; none without nvidia-smi, or with one that is too old to tell."""
+    found = []
+    for row in _ask_gpus("name,memory.total,compute_cap", 3):
+        try:
+            found.append(Board(row[0], int(row[1].removesuffix(" MiB")) * 2**20, float(row[2])))
+        except ValueError:  # "[N/A]": some boards share the machine's memory
+            continue
+    return tuple(found)
+
+
 def _gpus() -> tuple[tuple[str, str], ...]:
+    return tuple((row[0], row[1]) for row in _ask_gpus("index,uuid", 2))
+
+
+def _ask_gpus(columns: str, count: int) -> list[list[str]]:
     program = shutil.which("nvidia-smi")
     if program is None:
-        return ()
-    query = [program, "--query-gpu=index,uuid", "--format=csv,noheader"]
+        return []
+    query = [program, f"--query-gpu={columns}", "--format=csv,noheader"]
     try:
         done = subprocess.run(query, check=True, capture_output=True, text=True, timeout=_PATIENCE)  # noqa: S603 - ours
     except (OSError, subprocess.SubprocessError):
-        return ()
-    rows = [line.split(",") for line in done.stdout.splitlines()]
-    return tuple((row[0].strip(), row[1].strip()) for row in rows if len(row) == 2)
+        return []
+    rows = [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines()]
+    return [row for row in rows if len(row) == count]

@@ -1,0 +1,1 @@
+"""Advice about engines, models and GPUs."""
