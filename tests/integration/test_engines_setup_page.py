@@ -23,16 +23,18 @@ from tests.conftest import ROOT
 from tests.running import LOOPBACK, answers, free_port, running
 
 PAGE = ROOT / "docs" / "engines-setup.md"
-BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<name>\S+))?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 PORTS = {"8000": ("vllm", "Qwen/Qwen3-8B"), "8001": ("trtllm", "Qwen/Qwen3-8B"), "9000": ("triton", "llama")}
 BLOCKS = [(match["language"], match["body"]) for match in BLOCK.finditer(PAGE.read_text())]
 FILES = {body.partition("\n")[0].removeprefix("# "): body for language, body in BLOCKS if language == "yaml"}
+OTHERS = {match["name"]: match["body"] for match in BLOCK.finditer(PAGE.read_text()) if match["name"]}
+"""Files that are no configuration of the gateway."""
 SHELL = [line for language, body in BLOCKS if language == "sh" for line in body.splitlines()]
 SETUP = {"uv venv", *INSTALL.values()}
 
 
 def write_files(folder: Path) -> None:
-    for name, body in FILES.items():
+    for name, body in (FILES | OTHERS).items():
         (folder / name).write_text(body)
 
 
