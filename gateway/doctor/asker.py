@@ -191,9 +191,8 @@ def _sni(named: Mapping[str, str]) -> dict[str, str]:
 def headers_for(site: Site, question: Question) -> dict[str, str]:
     """As the gateway sends them."""
     headers = {"accept": "*/*", "accept-encoding": "identity"}
-    key = site.settings.api_key
-    if question.with_key and key is not None and key.get_secret_value():
-        headers["authorization"] = f"Bearer {key.get_secret_value()}"
+    if question.with_key:
+        headers |= site.settings.credentials
     if question.body is not None:
         headers["content-type"] = "application/json"
     return headers

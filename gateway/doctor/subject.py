@@ -56,7 +56,7 @@ class Site:
     @property
     def keyed(self) -> bool:
         """Whether the file has a key for the engine."""
-        return self.settings.api_key is not None and bool(self.settings.api_key.get_secret_value())
+        return bool(self.settings.credentials)
 
     def at(self, *path: str | int) -> str:
         """The line of one of the engine's keys."""

@@ -273,10 +273,19 @@ async def test_an_engine_that_answers_without_the_key_is_found(doctor: Doctor, k
     assert "--api-key" in finding.fix or kind == "trtllm"
 
 
-async def test_a_header_that_triton_wants_is_explained(doctor: Doctor) -> None:
-    async with engine("triton", "m", keys=["model-repository:x-key:v"]) as url:
+async def test_the_header_that_triton_wants_its_key_in_is_named(doctor: Doctor) -> None:
+    """For its list of models and for inference; with both right nothing is found."""
+    keys = ["model-repository:x-key:v", "inference:x-key:v"]
+    model = SimulatedModel("m", default_tokens=999)
+    async with engine("triton", model, keys=keys) as url:
         finding = await doctor.only(other("triton", url), "key")
-    assert "--openai-restricted-api" in finding.fix
+        assert "engines.e.api_key_header: x-key, and turnout.yaml:2: engines.e.api_key: ${ENGINE_KEY}" in finding.fix
+        finding = await doctor.only(other("triton", url, more=", api_key: w, api_key_header: x-key"), "key")
+        assert "refuses the key in the header 'x-key'" in finding.evidence
+        assert await doctor(other("triton", url, more=", api_key: v, api_key_header: x-key")) == []
+    async with engine("triton", model, keys=keys[1:]) as url:
+        finding = await doctor.only(other("triton", url), "inference")
+        assert "engines.e.api_key_header: x-key" in finding.fix
 
 
 # ---- models

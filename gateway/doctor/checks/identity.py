@@ -1,6 +1,8 @@
 """Who answers at an address: the kind of engine, its version, and whether it takes our key."""
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from engines.probes import NO_ANSWER, Answer, Fingerprint, fingerprint
 from engines.profile import EngineKind
@@ -28,6 +30,15 @@ def who(site: Site, answers: Answers) -> Fingerprint:
 
 def _answer(heard: Heard) -> Answer:
     return NO_ANSWER if heard.failure else Answer(heard.status, heard.body)
+
+
+def wanted_header(refusal: Heard) -> str:
+    """The header that Triton names when it refuses (recording `auth_missing_key`); empty for other refusals."""
+    found = _HEADER.search(refusal.body.decode("utf-8", "replace"))
+    return found[1].lower() if found is not None else ""
+
+
+_HEADER: Final = re.compile(r"expecting header '([A-Za-z0-9-]{1,64})'")
 
 
 class Kind:
@@ -75,9 +86,13 @@ class Key:
 
     def _refused(self, site: Site, heard: Heard) -> Finding:
         line = site.at("api_key")
-        if site.settings.kind is EngineKind.TRITON:
-            evidence = "wants a header of its own for its list of models, which the gateway cannot send"
-            fix = "start it without --openai-restricted-api for model-repository, and guard its port by the network"
+        header = wanted_header(heard)
+        if header and header != site.settings.api_key_header:
+            evidence = f"asks for a key in the header '{header}', as its --openai-restricted-api says"
+            fix = f"{site.at('api_key_header')}: {header}, and {line}: ${{ENGINE_KEY}} with the value that it expects"
+        elif header:
+            evidence = f"refuses the key in the header '{header}'"
+            fix = f"{line}: the value that its --openai-restricted-api has for this header"
         elif site.keyed:
             evidence = f"refuses the key (status {heard.status})"
             fix = f"{line}: the key that the engine was started with (--api-key or VLLM_API_KEY)"

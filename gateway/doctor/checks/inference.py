@@ -12,7 +12,7 @@ from engines.faults import FaultKind
 from engines.profile import EngineKind, Operation
 from gateway.doctor.asking import Answers, Heard, Question
 from gateway.doctor.checks.check import of_model
-from gateway.doctor.checks.identity import listing
+from gateway.doctor.checks.identity import listing, wanted_header
 from gateway.doctor.checks.listing import listed
 from gateway.doctor.finding import Finding, Level
 from gateway.doctor.subject import GREETING, Subject, user
@@ -126,8 +126,8 @@ class Inference:
             fix = f"correct {subject.at('model')}: the engine's own name for it"
         elif fault.kind is FaultKind.UNAUTHORIZED:
             fix = f"correct {subject.engine_at('api_key')}"
-            if subject.profile.kind is EngineKind.TRITON:
-                fix = "start it without --openai-restricted-api for inference, and guard its port by the network"
+            if header := wanted_header(heard):
+                fix = f"{subject.engine_at('api_key_header')}: {header}, and {subject.engine_at('api_key')}: its value"
         else:
             fix = "the engine's own log tells more"
         yield of_model(Level.ERROR, subject, self.name, evidence, fix)
