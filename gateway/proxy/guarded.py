@@ -44,6 +44,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._waits_since: float | None = None
         self._seen = 0
         self._leaving = False
+        self._unread_since: float | None = None
         self.bucket = -1
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -70,6 +71,16 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._leaving and self._answering():
             self.cycle.keep_alive = False
 
+    def pause_writing(self) -> None:
+        """The client does not keep up."""
+        super().pause_writing()
+        self._unread_since = self.loop.time()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        super().resume_writing()
+        self._unread_since = None
+
     def on_body(self, body: bytes) -> None:
         """A part of a body has come (a callback of the parser)."""
         self._seen += len(body)
@@ -77,8 +88,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_deadline(self, now: float) -> float | None:
         """Looks at what the client owes (`Timed`). Times count from the first look that finds it owing."""
-        if self.transport.is_closing():
+        if self._reads_nothing(now):
+            self.transport.abort()
             return None
+        if self.transport.is_closing():
+            return now + LOOK_EVERY
         answering = self._answering()
         if not self._client_owes(answering=answering):
             self._waits_since = None
@@ -93,6 +107,13 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(RequestTimeout("The request's head did not arrive in time."))
             return None
         return now + LOOK_EVERY
+
+    def _reads_nothing(self, now: float) -> bool:
+        """Whether the client has left what was written unread for too long; closing waits for it to read."""
+        if self._unread_since is None and self.transport.is_closing():
+            self._unread_since = now
+        since, limit = self._unread_since, self._source.plane.settings.server.write_timeout
+        return since is not None and now - since >= limit
 
     def _answering(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle  # its own annotation leaves the None out

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.proxy.guarded import LOOK_EVERY
 from tests.integration.conftest import Gateway, one_engine
 from tests.support.client import Client
 from tests.support.json_type import Json
@@ -234,6 +235,22 @@ async def test_a_client_that_does_not_read_stops_the_engine_and_then_loses_it(
     assert not talk.left.is_set()
     await until(talk.left.is_set, 3.0, "the end of the engine's request")
     await until(lambda: not any(serving.in_flight), what="gauges at zero")
+    client.reset()
+    await serving.settled()
+
+
+async def test_the_connection_of_a_client_that_does_not_read_is_given_up(
+    gateway: Gateway, engine: ScriptedEngine
+) -> None:
+    """It cannot be closed in peace: what was written for it will never be read."""
+    serving = await gateway(one_engine(engine, server={"write_timeout": 0.5}))
+    engine.answer(flood)
+    client = await serving.connect(receive=4096)
+    await client.post(CHAT, STREAM)
+    client.stop_reading()
+    talk = await engine.request()
+    await until(talk.left.is_set, what="the end of the engine's request")
+    await until(lambda: serving.connections == 0, 3 * LOOK_EVERY, "the end of the client's connection")
     client.reset()
     await serving.settled()
 

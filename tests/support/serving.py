@@ -144,6 +144,11 @@ class Serving:
         """Requests that the server still works on."""
         return len(self._server.server_state.tasks)
 
+    @property
+    def connections(self) -> int:
+        """Clients' connections that are open."""
+        return len(self._server.server_state.connections)
+
     async def settled(self) -> None:
         """Returns when nothing is in flight any more: every gauge exactly 0, no task left."""
         await until(lambda: not any(self.in_flight), what="gauges at zero")
