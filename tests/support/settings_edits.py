@@ -68,9 +68,11 @@ def _other(draw: st.DrawFn, value: object, annotation: object) -> object:
         return draw(_other_items(value, annotation))
     if value is None and get_args(annotation):
         return draw(_other(_example(annotation), annotation))
-    words = _words(annotation)
+    words = [word for word in _words(annotation) if word != value]
     if words:
-        return draw(st.sampled_from([word for word in words if word != value]))
+        return draw(st.sampled_from(words))
+    if _words(annotation):
+        return value
     return _moved(value)
 
 
@@ -88,6 +90,8 @@ def _moved(value: object) -> object:
 
 @st.composite
 def _other_entries(draw: st.DrawFn, value: dict[str, BaseModel]) -> dict[str, BaseModel]:
+    if not value:
+        return value
     name = draw(st.sampled_from(sorted(value)))
     match draw(st.sampled_from(["edit", "remove", "add"])):
         case "remove" if len(value) > 1:

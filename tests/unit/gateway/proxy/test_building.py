@@ -7,7 +7,7 @@ from enum import Enum
 from types import FunctionType, MethodType
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
@@ -18,12 +18,15 @@ from gateway.balance.outcome import SERVED
 from gateway.metrics import Meters
 from gateway.proxy.building import build_plane
 from gateway.proxy.plane import Plane
+from gateway.settings.crosscheck import crosscheck
+from gateway.settings.redacted import ForeignTreeError, redacted_tree, settings_of
 from gateway.settings.tree import Settings
 from tests.support.json_type import Json
+from tests.support.settings_edits import edits, trees
 
 KNOWN_AT_RUN_TIME = {
     "Engine": {"due", "notice", "ready"},
-    "Endpoint": {"warm_since", "warm_limit", "ceiling", "placed"},
+    "Endpoint": {"warm_since", "warm_limit", "ceiling", "placed", "cold", "state", "reason"},
     "EngineLink": {"loop"},
     "ConnectionPool": {"_loop"},
     "AdmissionQueue": {"_loop", "meter"},
@@ -31,6 +34,8 @@ KNOWN_AT_RUN_TIME = {
     "Tooling": {"_meters"},
     "Destination": {"meter"},
     "Asked": {"unserved"},
+    "Guard": {"_meters", "clock"},
+    "Limiter": {"_meters", "usage"},
 }
 """By class, the attributes that a configuration says nothing about."""
 
@@ -162,6 +167,25 @@ def test_a_reload_leads_to_what_a_restart_leads_to(edits: list[Settings]) -> Non
         plane = built(edit, plane)
 
     assert differences(plane, built(edits[-1])) == {}
+
+
+def can_be_written(edited: Settings) -> bool:
+    """Whether a file could say so: not every edit leads to something that would be accepted."""
+    try:
+        tree = redacted_tree(edited)
+        return settings_of(tree) is not None and not list(crosscheck(tree))
+    except ForeignTreeError:
+        return False
+
+
+@given(st.data())
+def test_the_same_holds_for_an_edit_of_any_key(data: st.DataObject) -> None:
+    """For those of sections that the trees above leave out, too."""
+    before = data.draw(trees())
+    after = data.draw(edits(before))
+    assume(can_be_written(after))
+
+    assert differences(built(after, built(before)), built(after)) == {}
 
 
 @given(settings(), settings())
