@@ -38,7 +38,7 @@ BEAT: Final = 1.0
 LEASE: Final = 10.0
 """Seconds after which what a silent process runs is not counted any more."""
 GATHER: Final = 0.01
-"""Seconds that settlements wait for company, where nobody waits for the place that they free."""
+"""Seconds that settlements wait for company, where hardly anybody wants the place that they free."""
 
 SCRIPT: Final = files(__package__).joinpath("exchange.lua").read_text()
 SHA: Final = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
@@ -110,9 +110,10 @@ class SharedAccounts:
             if tokens:
                 at = (name, day, month)
                 self._settled[at] = self._settled.get(at, 0) + tokens
-            if account.terms.parallel is not None:
+            parallel = account.terms.parallel
+            if parallel is not None:
                 self._dirty[name] = account
-                at_once = True
+                at_once = at_once or 2 * account.running >= parallel  # somebody may want the place
         if at_once:
             self._wake.set()
         elif self._gathering is None:
