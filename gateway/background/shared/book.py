@@ -7,7 +7,7 @@ from typing import Final
 
 from redis.exceptions import RedisError
 
-from gateway.background.shared.connect import Client
+from gateway.background.shared.clients import Client
 from gateway.balance.limits.windows import DAY, today
 from gateway.errors import UsageUnavailable
 from gateway.usage import KEPT_DAYS, UsageBook, UsageRow

@@ -1,7 +1,7 @@
 """From a URL to a client of Redis: one server, one that sentinels watch, or a cluster."""
 
-from collections.abc import Awaitable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import ClusterNode, RedisCluster
@@ -10,6 +10,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
+from gateway.background.shared.clients import Client, Clustered, Direct
 from gateway.settings.keys import State
 
 CONNECT: Final = 1.0
@@ -17,55 +18,6 @@ CONNECT: Final = 1.0
 
 SENTINEL_PORT: Final = 26379
 PORT: Final = 6379
-
-
-class Client(Protocol):
-    """What is needed of a client."""
-
-    def execute_command(self, *args: Any) -> Awaitable[Any]:  # noqa: ANN401 - what a command takes and gives is its own
-        """One command."""
-
-    def aclose(self) -> Awaitable[None]:
-        """Ends all connections."""
-
-
-class Watched:
-    """A client of whichever server the sentinels call the master; the connections to them are its own too."""
-
-    def __init__(self, sentinel: Sentinel, name: str) -> None:
-        self._sentinel = sentinel
-        self._master: Client = sentinel.master_for(name)
-
-    def execute_command(self, *args: Any) -> Awaitable[Any]:  # noqa: ANN401 - as `Client`
-        """One command (`Client`)."""
-        return self._master.execute_command(*args)
-
-    async def aclose(self) -> None:
-        """Ends all connections (`Client`)."""
-        await self._master.aclose()
-        for one in self._sentinel.sentinels:
-            await one.aclose()
-
-
-class Clustered:
-    """A client of a cluster that leaves no connection open, also where the cluster was not whole."""
-
-    def __init__(self, cluster: RedisCluster) -> None:
-        self._cluster = cluster
-
-    def execute_command(self, *args: Any) -> Awaitable[Any]:  # noqa: ANN401 - as `Client`
-        """One command (`Client`)."""
-        found: Awaitable[Any] = self._cluster.execute_command(*args)
-        return found
-
-    async def aclose(self) -> None:
-        """Ends all connections (`Client`)."""
-        await self._cluster.aclose()
-        for kind in (
-            "nodes_cache",
-            "startup_nodes",
-        ):  # the client itself closes none before it has seen a whole cluster
-            await self._cluster.nodes_manager.aclose(kind)
 
 
 def connect(state: State) -> Client:
@@ -92,13 +44,13 @@ def connect(state: State) -> Client:
 
 
 def _one(url: str, options: dict[str, Any]) -> Client:
-    client: Client = Redis.from_url(url, **options)
-    return client
+    return Direct(Redis.from_url(url, **options))
 
 
 def _watched(addresses: list[tuple[str, int]], name: str, options: dict[str, Any]) -> Client:
     about = {key: value for key, value in options.items() if key.startswith(("ssl", "socket"))}
-    return Watched(Sentinel(addresses, sentinel_kwargs=about, **options), name)  # type: ignore[no-untyped-call]
+    sentinel = Sentinel(addresses, sentinel_kwargs=about, **options)  # type: ignore[no-untyped-call]
+    return Direct(sentinel.master_for(name), sentinel.sentinels)
 
 
 def _cluster(addresses: list[tuple[str, int]], options: dict[str, Any]) -> Client:

@@ -18,7 +18,8 @@ from redis.exceptions import NoScriptError, RedisError
 
 from gateway.background.shared.batch import Asked, Batch, Deltas, decode_reply
 from gateway.background.shared.book import read_usage
-from gateway.background.shared.connect import Client, connect
+from gateway.background.shared.clients import Client
+from gateway.background.shared.connect import connect
 from gateway.balance.limits.account import Account
 from gateway.balance.limits.availability import Availability
 from gateway.balance.limits.windows import today
@@ -225,9 +226,9 @@ class SharedAccounts:
 
     async def _call(self, client: Client, argument: bytes) -> Any:  # noqa: ANN401 - redis' own
         try:
-            return await client.execute_command("EVALSHA", SHA, 1, self.base, argument)
+            return await client.exchange("EVALSHA", SHA, 1, self.base, argument)
         except NoScriptError:
-            return await client.execute_command("EVAL", SCRIPT, 1, self.base, argument)
+            return await client.exchange("EVAL", SCRIPT, 1, self.base, argument)
 
     @property
     def base(self) -> str:
