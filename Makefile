@@ -67,6 +67,7 @@ config: $(READY)
 		$(ENGINE) compose $$name --config config/compose/gpu.yaml --into docker-compose.yml || exit 1; done
 	$(ENGINE) settings --markdown >docs/launch.md
 	$(ENGINE) command trtllm --settings --config config/compose/gpu.yaml >config/engines/trtllm.yaml
+	$(ENGINE) repository triton --config config/compose/gpu.yaml --out config/engines/triton --force
 
 # UPGRADE=--upgrade takes newer releases; without it, only what pyproject.toml asks for changes.
 lock: $(READY)

@@ -68,16 +68,16 @@ def as_github(problem: Problem) -> str:
     Its escapes: docs.github.com, "Workflow commands for GitHub Actions"; line breaks and percent signs everywhere,
     commas and colons in properties too.
     """
-    place = {
-        "file": problem.file,
-        "line": problem.line,
-        "col": problem.column,
-        "title": f"turnout {problem.rule}".strip(),
-    }
-    given = ",".join(f"{key}={_property(str(value))}" for key, value in place.items() if value is not None)
     suggestion = f" ({problem.suggestion})" if problem.suggestion else ""
     text = ": ".join(part for part in (problem.variable, problem.key, problem.message) if part) + suggestion
-    return f"::{problem.level.value} {given}::{_escaped(text)}"
+    return github_line(problem.level.value, problem.file, problem.line, problem.rule, text, problem.column)
+
+
+def github_line(level: str, file: str | None, line: int | None, rule: str, text: str, column: int | None = None) -> str:
+    """The same for any place; what is None is left out."""
+    place = {"file": file, "line": line, "col": column, "title": f"turnout {rule}".strip()}
+    given = ",".join(f"{key}={_property(str(value))}" for key, value in place.items() if value is not None)
+    return f"::{level} {given}::{_escaped(text)}"
 
 
 def _escaped(text: str) -> str:

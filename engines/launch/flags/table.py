@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -64,6 +64,8 @@ class FlagTable:
     text: str
     loose: bool = False
     shorten: bool = False
+    former: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Flags that it had in earlier versions, and what to write now."""
 
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
@@ -88,6 +90,11 @@ class FlagTable:
             begun = {self.by_name[known] for known in self.by_name if known.startswith(name)}
             return begun.pop() if len(begun) == 1 else None
         return self.by_name.get(name)
+
+    def instead(self, written: str) -> str | None:
+        """What to write now for a flag that is gone."""
+        name = written.partition("=")[0]
+        return self.former.get(name.replace("_", "-") if self.loose else name)
 
     def close_to(self, written: str) -> str | None:
         """The name of the flag that was probably meant."""
@@ -122,9 +129,7 @@ def read_flags(table: FlagTable, words: Sequence[str]) -> Iterator[Given]:
         flag = table.find(written)
         following = list(_following(words, at + 1))
         if flag is None:
-            close = table.close_to(written)
-            fix = f"did you mean {close}?" if close else f"see {table.program} --help"
-            yield Given(at, written, None, fault=f"{table.program} {table.version} has no flag {written}", fix=fix)
+            yield Given(at, written, None, (), *_unknown(table, written))
             at += 1 + (0 if equals else len(following))
             continue
         values = (value,) if equals else tuple(following[: int(min(flag.most, len(following)))])
@@ -134,6 +139,14 @@ def read_flags(table: FlagTable, words: Sequence[str]) -> Iterator[Given]:
             continue
         yield Given(at, written, flag, values, *_fault(flag, written, values))
         at += 1 if equals else 1 + len(values)
+
+
+def _unknown(table: FlagTable, written: str) -> tuple[str, str]:
+    fault, instead = f"{table.program} {table.version} has no flag {written}", table.instead(written)
+    if instead is not None:
+        return fault, instead
+    close = table.close_to(written)
+    return fault, f"did you mean {close}?" if close else f"see {table.program} --help"
 
 
 def _following(words: Sequence[str], start: int) -> Iterator[str]:

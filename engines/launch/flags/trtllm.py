@@ -5,6 +5,7 @@ The usual name comes first; what older and newer releases call the same flag fol
 
 from typing import Final
 
+from engines.launch.flags import former
 from engines.launch.flags.table import FlagTable
 
 FLAGS: Final = FlagTable(
@@ -49,6 +50,7 @@ FLAGS: Final = FlagTable(
 --grpc: switch
 --help: switch
 """,
+    former=former.TRTLLM,
 )
 
 EMBEDDINGS: Final = frozenset(

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from engines.launch.flags import former
 from engines.launch.flags.table import FlagTable
 
 FLAGS: Final = FlagTable(
@@ -340,4 +341,5 @@ FLAGS: Final = FlagTable(
 """,
     loose=True,
     shorten=True,
+    former=former.VLLM,
 )

@@ -9,6 +9,8 @@ from gateway.cli.engines.capabilities import show_capabilities
 from gateway.cli.engines.command import show_command
 from gateway.cli.engines.compose import show_compose
 from gateway.cli.engines.kubernetes import show_kubernetes
+from gateway.cli.engines.lint import lint
+from gateway.cli.engines.repository import make_repository
 from gateway.cli.engines.run import run_engine
 from gateway.cli.engines.settings import show_settings
 
@@ -20,6 +22,8 @@ app.command("capabilities")(show_capabilities)
 app.command("command")(show_command)
 app.command("compose")(show_compose)
 app.command("kubernetes")(show_kubernetes)
+app.command("lint")(lint)
+app.command("repository")(make_repository)
 app.command("run")(run_engine)
 app.command("settings")(show_settings)
 
