@@ -65,7 +65,10 @@ def _other(draw: st.DrawFn, value: object, annotation: object) -> object:
     if isinstance(value, dict):
         return draw(_other_entries(value))
     if isinstance(value, tuple):
-        return draw(_other_items(value, annotation))
+        several = next((one for one in get_args(annotation) if get_origin(one) is tuple), annotation)
+        return draw(_other_items(value, several))
+    if value is None and (words := _words(annotation)):
+        return draw(st.sampled_from(words))
     if value is None and get_args(annotation):
         return draw(_other(_example(annotation), annotation))
     words = [word for word in _words(annotation) if word != value]
@@ -89,17 +92,19 @@ def _moved(value: object) -> object:
 
 
 @st.composite
-def _other_entries(draw: st.DrawFn, value: dict[str, BaseModel]) -> dict[str, BaseModel]:
-    if not value:
-        return value
+def _other_entries(draw: st.DrawFn, value: dict[str, object]) -> dict[str, object]:
+    if not all(isinstance(one, BaseModel) for one in value.values()) or not value:
+        return {} if value else {"new": "other"}
     name = draw(st.sampled_from(sorted(value)))
     match draw(st.sampled_from(["edit", "remove", "add"])):
         case "remove" if len(value) > 1:
             return {key: one for key, one in value.items() if key != name}
         case "add":
-            return {**value, "new": value[name].model_copy(update={"aliases": ()})}
+            added = value[name]
+            assert isinstance(added, BaseModel)
+            return {**value, "new": added.model_copy(update={"aliases": ()})}
         case _:
-            return {**value, name: draw(_edited(value[name]))}
+            return {**value, name: draw(_other(value[name], None))}
 
 
 @st.composite
@@ -127,6 +132,10 @@ def _example(annotation: object) -> object:
     if words := _words(annotation):
         return words[0]
     arguments = get_args(annotation)
+    if get_origin(annotation) is tuple:
+        return (_example(arguments[0]),)
+    if get_origin(annotation) is dict:
+        return {"new": _example(arguments[1])}
     if arguments:
         return _example(arguments[0])
     plain: dict[object, object] = {int: 3, float: 3.0, SecretStr: SecretStr("s"), bool: True}
