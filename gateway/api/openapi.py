@@ -211,8 +211,11 @@ SHAPES: Final[Mapping[Operation, tuple[str, str, str]]] = {
 
 ERRORS: Final[Mapping[int, str]] = {
     400: "The request must be changed.",
+    401: "Keys are asked for, and there is no good one.",
+    403: "The key is not for this model.",
     404: "There is no such model.",
     413: "The body is larger than server.max_body.",
+    429: "A limit is reached, or a budget used up; see retry-after.",
     502: "The engine failed.",
     503: "No engine can be reached, or all are busy; see retry-after.",
     504: "The engine took too long.",
@@ -238,6 +241,8 @@ OF_ALL_PROCESSES: Final = (
 ANSWER_HEADERS: Final[Mapping[str, str]] = {
     "x-request-id": "The client's id if it is clean, else one of the gateway's.",
     "openai-processing-ms": "Milliseconds until the head of the answer.",
+    "x-ratelimit-remaining-requests": "Where requests are limited: how many may come now; also limit and reset.",
+    "x-ratelimit-remaining-tokens": "Where tokens are limited: how many may be asked for now; also limit and reset.",
     "x-turnout-engine": "Which engine answered.",
     "x-turnout-attempts": "How many attempts it took.",
     "x-turnout-dropped": "Parameters that were left out for this engine.",

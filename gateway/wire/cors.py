@@ -11,6 +11,13 @@ ALLOWED_HEADERS: Final = ("*", "authorization")
 EXPOSED_HEADERS: Final = (
     "x-request-id",
     "retry-after",
+    "retry-after-ms",
+    "x-ratelimit-limit-requests",
+    "x-ratelimit-remaining-requests",
+    "x-ratelimit-reset-requests",
+    "x-ratelimit-limit-tokens",
+    "x-ratelimit-remaining-tokens",
+    "x-ratelimit-reset-tokens",
     "x-should-retry",
     "openai-processing-ms",
     "x-turnout-engine",
