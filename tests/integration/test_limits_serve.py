@@ -12,6 +12,7 @@ from tests.support.keys import bearer, key_entry
 from tests.support.openai_bytes import CHAT, HELLO, completion
 from tests.support.process import Process
 from tests.support.scripted import ScriptedEngine, reply
+from tests.support.waiting import until, until_told
 
 
 @pytest.fixture
@@ -62,3 +63,34 @@ async def test_where_nobody_needs_a_key_the_log_says_so(tmp_path: Path, engine: 
         await process.ended()
 
     assert len([line for line in process.logs if "no key is asked for" in line["event"]]) == 1
+
+
+async def test_a_changed_keys_file_is_taken_while_serving(tmp_path: Path, engine: ScriptedEngine) -> None:
+    """A key that is added lets in, one that is gone does not any more, on connections that live too; a bad file changes
+    nothing."""
+    keys = tmp_path / "keys.yaml"
+    keys.write_text(json.dumps([key_entry("first", "sk-1")]))
+    write(tmp_path, engine, keys_file="keys.yaml")
+    process = Process(tmp_path, "serve")
+    try:
+        port = await process.listening()
+        async with await Client.open(port) as client:
+
+            async def status(key: str) -> int:
+                await client.post(CHAT, HELLO, bearer(key))
+                return (await client.answer()).status
+
+            async def changed() -> bool:
+                return await status("sk-2") == 200
+
+            assert [await status("sk-1"), await status("sk-2")] == [200, 401]
+            keys.write_text(json.dumps([key_entry("second", "sk-2")]))
+            await until_told(changed, what="the new key")
+            assert await status("sk-1") == 401
+            keys.write_text("- {name: third, hash: sk-3}\n")
+            await until(lambda: "keys.yaml" in process.stderr, what="a word about the bad file")
+            assert await status("sk-2") == 200
+            assert "sk-3" not in process.stderr
+    finally:
+        process.interrupt()
+        await process.ended()

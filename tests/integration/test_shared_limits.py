@@ -240,3 +240,24 @@ async def test_the_password_is_needed_and_never_told(
     said = capsys.readouterr()
     assert "s3cret-word" not in said.out + said.err + str(await readiness(wrong))
     await server.stop()
+
+
+async def test_redis_is_taken_into_use_and_left_while_serving(
+    gateway: Gateway, engine: ScriptedEngine, redis: RedisServer
+) -> None:
+    engine.answer(reply(completion()))
+    with_redis = settings(engine, redis, {"rpm": 3})
+    without = {name: section for name, section in with_redis.items() if name != "state"}
+    serving = await gateway(without, whole=True)
+    assert [(await ask(serving)).status for _ in range(4)] == [200, 200, 200, 429]
+    serving.apply(with_redis)
+    await until(lambda: shared(serving).availability.up)
+    assert [(await ask(serving)).status for _ in range(4)] == [200, 200, 200, 429]
+    serving.apply(with_redis | {"state": {"redis": redis.url, "prefix": "another"}})
+    await until(lambda: shared(serving).availability.up)
+    assert [(await ask(serving)).status for _ in range(4)] == [200, 200, 200, 429]
+    serving.apply(without)
+
+    assert shared(serving).trouble == ""
+    assert (await ask(serving)).status in (200, 429)
+    assert {str(key).partition("}")[0] for key in await redis.cli.keys()} == {"{turnout", "{another"}
