@@ -14,7 +14,9 @@ DEFAULT: Final = 0.92
 
 
 def devices(start: Start) -> tuple[str, ...]:
-    """The GPUs that a start takes: of those it may use, the first ones."""
+    """The GPUs that a start takes: of those it may use, the first ones. None if a variable names them."""
+    if "$" in start.environment.get("CUDA_VISIBLE_DEVICES", ""):
+        return ()
     if start.on_cpu or (start.container is not None and not start.container.gpus):
         return ()
     visible = start.visible

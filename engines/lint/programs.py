@@ -13,6 +13,7 @@ from engines.lint.words import UnclosedError, Word, split_lines
 from engines.profile import EngineKind
 
 _BEFORE: Final = frozenset({"exec", "sudo", "nohup", "time", "env", "stdbuf", "trtllm-llmapi-launch", "command"})
+_KEYWORDS: Final = frozenset({"if", "then", "else", "elif", "while", "until", "do", "{", "!"})
 _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _PYTHON: Final = re.compile(r"python[0-9.]*")
 _VLLM_MODULE: Final = "vllm.entrypoints.openai.api_server"
@@ -69,7 +70,7 @@ def _stripped(words: Sequence[Word], around: Around) -> tuple[tuple[Word, ...], 
         if _ASSIGNED.match(text):
             name, _, value = text.partition("=")
             environment[name] = value
-        elif text.rpartition("/")[2] not in _BEFORE and not (at and text == "-E"):
+        elif text.rpartition("/")[2] not in _BEFORE | _KEYWORDS and not (at and text == "-E"):
             break
         at += 1
     return tuple(words[at:]), replace(around, environment=environment)

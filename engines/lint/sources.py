@@ -65,22 +65,45 @@ def lint_text(text: str, kind: Source, file: str) -> Iterator[Finding]:
             assert_never(kind)
 
 
+_ABSENT: Final = frozenset(
+    {
+        "no-model",
+        "no-parser",
+        "no-auto-tools",
+        "no-lora",
+        "no-role",
+        "no-repository",
+        "no-tokenizer",
+        "loopback-in-container",
+        "port-not-served",
+        "health-port",
+        "stray-argument",
+    }
+)
+"""Rules about what is not there, which a variable may have."""
+
+
 def start_rules(given: Sequence[Start]) -> Iterator[Finding]:
     """The faults of each of several starts."""
     for start in given:
-        if start.kind is EngineKind.TRTLLM and trtllm_command.other_flags(start):
-            continue
-        yield from flag_rules(start)
-        match start.kind:
-            case EngineKind.VLLM:
-                yield from vllm_command.rules(start)
-            case EngineKind.TRTLLM:
-                yield from trtllm_command.rules(start)
-            case EngineKind.TRITON:
-                yield from triton_command.rules(start)
-            case _:
-                assert_never(start.kind)
-        yield from container_rules.rules(start)
+        if start.kind is not EngineKind.TRTLLM or not trtllm_command.other_flags(start):
+            for finding in _rules(start):
+                if not (start.hides and finding.rule in _ABSENT):
+                    yield finding
+
+
+def _rules(start: Start) -> Iterator[Finding]:
+    yield from flag_rules(start)
+    match start.kind:
+        case EngineKind.VLLM:
+            yield from vllm_command.rules(start)
+        case EngineKind.TRTLLM:
+            yield from trtllm_command.rules(start)
+        case EngineKind.TRITON:
+            yield from triton_command.rules(start)
+        case _:
+            assert_never(start.kind)
+    yield from container_rules.rules(start)
 
 
 def together(given: Sequence[Start]) -> Iterator[Finding]:

@@ -81,6 +81,11 @@ class Start:
             taken |= {flag.at} if inside else set(range(flag.at, flag.at + 1 + following))
         return tuple(word for index, word in enumerate(self.words) if index not in taken)
 
+    @cached_property
+    def hides(self) -> bool:
+        """Whether there may be flags that are not seen, in a variable or in what a script is given."""
+        return any(word.text.startswith("$") for word in self.arguments)
+
     def _unknown(self, at: int) -> int:
         """Words that probably belong to a flag that is not known."""
         count = 0

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -76,7 +77,7 @@ def _arguments(model: Configured, version: int, arguments: Mapping[str, object])
 def _instead(key: str) -> str:
     old = FLAGS.instead(f"--{key.replace('_', '-')}")
     if old is not None:
-        return old.replace("--", "")
+        return re.sub(r"--([a-z-]+)", lambda flag: flag[1].replace("-", "_"), old)
     if key in former.NOT_ENGINE_ARGUMENTS:
         return "leave it out: it belongs to `vllm serve`, which does not run here"
     close = difflib.get_close_matches(key.replace("-", "_"), ARGUMENTS, n=1, cutoff=0.75)

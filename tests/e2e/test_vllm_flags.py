@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,20 @@ from engines.launch.flags.vllm import FLAGS
 from engines.launch.flags.vllm_parsers import REASONING_PARSERS, TOOL_PARSERS
 from engines.launch.kinds import command_of
 from engines.launch.vllm import VllmLaunch
+from engines.lint.vllm_model import ARGUMENTS
 from gateway.settings import load
 from tests.e2e import install_vllm, serve_vllm
 from tests.e2e.conftest import Engine
 from tests.integration.launches.setups import SETUPS
+from tests.unit.engines.lint import commands
+
+
+def serve_words(text: str) -> list[str]:
+    """The words after `vllm serve`, of a command line that is nothing else; none of any other."""
+    words = shlex.split(text)
+    plain = words[:2] == ["vllm", "serve"] and not set("$&;@") & set(text)
+    return words[2:] if plain else []
+
 
 pytestmark = pytest.mark.e2e
 
@@ -31,6 +42,13 @@ COMMANDS = [
     [TEMPLATE if word == launch.chat_template else str(word) for word in command_of(launch, "0.0.0.0", 8000).words[2:]]
     for launch in LAUNCHES.values()
 ]
+PLANTED = [
+    (words, faulty)
+    for planted in commands.PLANTED
+    for text, faulty in ((planted.command, True), (planted.mended, False))
+    if (words := serve_words(text)) and planted.rule in {"unknown-flag", "removed-flag", "flag-value", "no-parser"}
+] + [(words, False) for text in commands.GOOD if (words := serve_words(text))]
+"""What lint says of command lines, to be held against vLLM's own parser: the words, and whether they are refused."""
 WRONG = ["Qwen/Qwen3-8B", "--max-modle-len", "8k"]
 
 
@@ -40,7 +58,7 @@ def known(engine: Engine) -> dict[str, Any]:
     script = Path(__file__).with_name("vllm_flags.py")
     done = subprocess.run(
         [str(install_vllm.bin_path("python")), str(script)],
-        input="\n".join(map(json.dumps, [*COMMANDS, WRONG])),
+        input="\n".join(map(json.dumps, [*COMMANDS, WRONG, *(words for words, _ in PLANTED)])),
         check=False,
         capture_output=True,
         text=True,
@@ -82,7 +100,22 @@ def test_the_parsers_have_drifted_nowhere(known: dict[str, Any]) -> None:
 
 
 def test_it_refuses_what_it_does_not_know(known: dict[str, Any]) -> None:
-    assert "--max-modle-len" in known["read"][-1]["error"]
+    assert "--max-modle-len" in known["read"][len(COMMANDS)]["error"]
+
+
+@pytest.mark.parametrize("index", range(len(PLANTED)), ids=lambda index: " ".join(PLANTED[index][0]))
+def test_it_refuses_what_lint_calls_a_wrong_flag_and_takes_what_lint_finds_nothing_in(
+    index: int, known: dict[str, Any]
+) -> None:
+    _, faulty = PLANTED[index]
+    said = known["read"][len(COMMANDS) + 1 + index]
+
+    assert ("error" in said) == faulty, said.get("error")
+
+
+def test_the_arguments_of_its_engine_have_drifted_nowhere(known: dict[str, Any]) -> None:
+    """Those that model.json of Triton's vLLM backend may have."""
+    assert {name for name in known["engine_arguments"] if not name.startswith("_")} == ARGUMENTS
 
 
 @pytest.mark.parametrize("name", LAUNCHES)

@@ -2,16 +2,18 @@
 
     python vllm_flags.py <command lines, one JSON list per line>
 
-Prints its flags, its parsers of tool calls and reasoning, and how it reads each command line: the values by their
-names, or the error.
+Prints its flags, the arguments of its engine, its parsers of tool calls and reasoning, and how it reads each command
+line: the values by their names, or the error.
 """
 
 import argparse
 import contextlib
+import dataclasses
 import io
 import json
 import sys
 
+from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.entrypoints.cli.serve import ServeSubcommand
 from vllm.reasoning import ReasoningParserManager
 from vllm.tool_parsers import ToolParserManager
@@ -76,6 +78,7 @@ def main() -> None:
         "flags": [flag(action) for action in parser._actions if action.option_strings],
         "tool_parsers": sorted(ToolParserManager.list_registered()),
         "reasoning_parsers": sorted(ReasoningParserManager.list_registered()),
+        "engine_arguments": sorted(field.name for field in dataclasses.fields(AsyncEngineArgs)),
         "read": [read(parser, json.loads(line)) for line in sys.stdin],
     }
     print(json.dumps(known, default=str))

@@ -86,6 +86,8 @@ class FlagTable:
             name = name.partition(".")[0].replace("_", "-")
         elif self.loose and re.fullmatch(r"-O\d?", name):
             name = "--optimization-level"
+        elif self.loose:
+            name = name.partition(".")[0]
         if self.shorten and name.startswith("--") and name not in self.by_name:
             begun = {self.by_name[known] for known in self.by_name if known.startswith(name)}
             return begun.pop() if len(begun) == 1 else None

@@ -70,6 +70,11 @@ def test_nothing_is_found_in_a_command_line_that_was_mended(planted: Planted) ->
     assert of_command(planted.mended) == []
 
 
+@pytest.mark.parametrize("command", commands.GOOD)
+def test_nothing_is_found_in_a_good_command_line(command: str) -> None:
+    assert of_command(command) == []
+
+
 def test_nothing_is_found_in_a_good_compose_file() -> None:
     assert of_compose(composed.GOOD) == []
 
