@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from engines.capabilities import capabilities_of
-from gateway.api import configuration, doctor, observing, planning, tools, usage
+from gateway.api import configuration, doctor, observing, planning, repository, tools, usage
 from gateway.api.fleet import EngineStatus, everywhere
 from gateway.api.view import View
 from gateway.balance.drains import DrainOrder
@@ -68,6 +68,7 @@ def router(view: View) -> APIRouter:
     )
     routes.add_api_route("/engines/{name}/drain", drain, methods=["POST"], operation_id="drain_engine")
     routes.add_api_route("/engines/{name}/undrain", undrain, methods=["POST"], operation_id="undrain_engine")
+    routes.include_router(repository.router(view, _link))
     routes.include_router(configuration.router(view))
     routes.include_router(doctor.router(view))
     routes.include_router(observing.router(view))

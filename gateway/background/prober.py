@@ -15,6 +15,7 @@ from gateway.balance import evidence
 from gateway.balance.endpoint import Endpoint, EndpointState
 from gateway.balance.health import Health as Verdict
 from gateway.balance.load import LoadReport
+from gateway.kserve.control import Address, KServeError, models_ready
 from gateway.proxy.links import EngineLink
 from gateway.proxy.plane import Plane
 
@@ -43,6 +44,7 @@ class Prober:
         self._asking: set[Endpoint] = set()
         self._looked_at: dict[Endpoint, float] = {}
         self._missing: set[tuple[str, str]] = set()
+        self._mute: set[str] = set()
         self._swept_at = 0.0
 
     async def run(self) -> None:
@@ -101,6 +103,9 @@ class Prober:
             case Health.READY:
                 evidence.check_passed(link.engine, endpoint, now)
                 return True
+            case Health.NOT_READY if await self._models_ready(plane, name):
+                evidence.check_passed(link.engine, endpoint, plane.loop.time())
+                return True
             case Health.NOT_READY:
                 reason = f"its health check says that it is not ready (status {answer.status})"
             case Health.BROKEN:
@@ -109,6 +114,22 @@ class Prober:
                 assert_never(health)
         evidence.check_failed(link.engine, endpoint, reason, now)
         return False
+
+    async def _models_ready(self, plane: Plane, name: str) -> bool:
+        """Whether KServe says that all models of an engine are ready, though the server as a whole is not: a Triton is
+        not ready while any model, one of somebody else's too, is being unloaded."""
+        where = plane.settings.engines[name].kserve
+        if where is None:
+            return False
+        targets = [target for asked in plane.asked.values() for target in asked.route.targets]
+        models = {target.model for target in targets if target.engine.name == name}
+        try:
+            return await models_ready(Address(where.http or "", where.grpc or ""), sorted(models))
+        except KServeError as error:
+            if name not in self._mute:
+                self._mute.add(name)
+                _log.warning("KServe cannot be asked", engine=name, reason=str(error))
+            return False
 
     async def read_load(self, link: EngineLink, endpoint: Endpoint, credentials: Credentials) -> None:
         """Asks the engine for its metrics. Where they cannot be had, our own requests are all that is known."""

@@ -70,6 +70,20 @@ def _task(model: object) -> object:
     return _mapping(model).get("task") or "chat"
 
 
+def _kserve(name: str, engine: Mapping[str, object]) -> Iterator[Finding]:
+    """Which models are ready is asked of one server, so that it must be the only replica."""
+    here: Path = ("engines", name, "kserve")
+    if engine.get("kserve") is None:
+        return
+    if engine.get("kind") in ("vllm", "trtllm"):
+        yield Finding(here, f"is for triton engines; {engine['kind']} has no KServe", "leave it out")
+    elif len(_items(engine.get("urls"))) > 1:
+        yield Finding(here, "is the address of one Triton, and urls has several", "make each replica an engine")
+    given = engine["kserve"]
+    if isinstance(given, Mapping) and len([key for key in ("http", "grpc") if given.get(key) is not None]) != 1:
+        yield Finding(here, "needs one address", "{http: http://127.0.0.1:8000} or {grpc: 127.0.0.1:8001}")
+
+
 def _engine(name: str, engine: Mapping[str, object]) -> Iterator[Finding]:
     if not _ENGINE_NAME.fullmatch(name):
         message = "an engine's name has letters, digits, dots, dashes and underscores, 64 at most"
@@ -85,6 +99,7 @@ def _engine(name: str, engine: Mapping[str, object]) -> Iterator[Finding]:
     if kind in ("trtllm", "triton") and engine.get("max_batch") is not None:
         took = "takes one input at a time anyway" if kind == "triton" else "has no embeddings"
         yield Finding(("engines", name, "max_batch"), f"is for vllm engines; {kind} {took}", "leave it out")
+    yield from _kserve(name, engine)
     seen: dict[str, int] = {}
     for index, url in enumerate(_items(engine.get("urls"))):
         if not isinstance(url, str):

@@ -13,12 +13,14 @@ from gateway.settings.launching import launch_of
 from gateway.settings.section import Section
 from gateway.settings.values import (
     EngineUrls,
+    HostPort,
     KeyHeader,
     ParserName,
     PathText,
     PositiveDuration,
     PositiveNumber,
     Secret,
+    ServerUrl,
 )
 
 
@@ -47,6 +49,15 @@ class Health(Section):
         description="a replica that starts or comes back is given traffic only after it has answered one small request",
         examples=["true"],
     )
+
+
+class KServe(Section):
+    """Where a Triton shows its model repository: one of the two."""
+
+    http: ServerUrl | None = Field(
+        default=None, description="base address of KServe over HTTP", examples=["http://127.0.0.1:8000"]
+    )
+    grpc: HostPort | None = Field(default=None, description="address of KServe over gRPC", examples=["127.0.0.1:8001"])
 
 
 class Engine(Section):
@@ -94,6 +105,11 @@ class Engine(Section):
         description="seconds after which the engine closes an idle connection; default: 5, as every kind does unless "
         "it is told otherwise",
         examples=["5s"],
+    )
+    kserve: KServe | None = Field(
+        default=None,
+        description="triton only: where its models are loaded, unloaded and asked for readiness (the extra `triton`)",
+        examples=["{http: http://127.0.0.1:8000}", "{grpc: 127.0.0.1:8001}"],
     )
     timeouts: Timeouts = Timeouts()
     health: Health = Health()

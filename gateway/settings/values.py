@@ -168,6 +168,18 @@ def engine_url(value: object) -> str:
     return _http_url(text)
 
 
+def _own_url(value: object) -> str:
+    return _http_url(as_text(value))
+
+
+def _address(value: object) -> str:
+    text = as_text(value)
+    found = re.fullmatch(rf"(?:{_HOST.pattern}):([0-9]{{1,5}})", text)
+    if found is None or not 0 < int(found[1]) < 65536:
+        raise RefusedValueError("expected host:port, such as 127.0.0.1:8001", "no scheme and no path")
+    return text
+
+
 def _http_url(text: str) -> str:
     if not re.match(r"https?://", text):
         raise RefusedValueError(f"expected a URL with http:// or https://, {_URL_EXAMPLE}")
@@ -248,6 +260,8 @@ PositiveSize = Annotated[int, BeforeValidator(_size_above_zero), written.POSITIV
 Name = Annotated[str, BeforeValidator(_name), written.NAME]
 PathText = Annotated[str, BeforeValidator(_path), written.PATH]
 Origin = Annotated[str, BeforeValidator(_origin), written.ORIGIN]
+ServerUrl = Annotated[str, BeforeValidator(_own_url), written.SERVER_URL]
+HostPort = Annotated[str, BeforeValidator(_address), written.HOST_PORT]
 EngineUrl = Annotated[str, BeforeValidator(engine_url), written.URL]
 EngineUrls = Annotated[tuple[EngineUrl, ...], AfterValidator(_at_least_one), written.SOME]
 Secret = Annotated[SecretStr | None, BeforeValidator(_secret), written.SECRET]

@@ -75,6 +75,8 @@ NAME: Final = Written({"type": "string", "pattern": _NAME})
 HEADER: Final = Written(matching(r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$", "the name of a header"))
 PATH: Final = Written(matching(r"^/[!-~]*$", "a path that begins with a slash, such as /health"))
 ORIGIN: Final = Written(matching(r"^(\*|https?://[^/?#@\s]+)$", "an origin such as https://chat.example.org, or *"))
+SERVER_URL: Final = Written(matching(r"^https?://[^/?#@\s]+(/[^?#\s]*)?$", "a URL such as http://127.0.0.1:8000"))
+HOST_PORT: Final = Written(matching(r"^[^/?#@\s]+:[0-9]{1,5}$", "host:port, such as 127.0.0.1:8001"))
 URL: Final = Written(matching(r"^(dns\+)?https?://[^/?#@\s]+(/[^?#\s]*)?$", "a URL such as http://127.0.0.1:8000"))
 SECRET: Final = Written(
     any_of(

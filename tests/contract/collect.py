@@ -38,6 +38,22 @@ def main(folder: Path) -> None:
     _write("vllm", _vllm(folder / "vllm"))
     _write("trtllm", _scripted(folder / "trtllm" / "executed_transcription"))
     _write("triton", _scripted(folder / "triton" / "openai_frontend"))
+    _write("kserve", _kserve(folder / "triton" / "kserve"))
+
+
+def _kserve(folder: Path) -> Iterator[Mapping[str, Any]]:
+    """What concerns the repository, in the order in which it was recorded: each case depends on those before."""
+    for listed in json.loads((folder / "index.json").read_text()):
+        name = listed["case"]
+        if not name.startswith(("generate", "infer", "metrics", "v1_", "model_config", "repo_load_with")):
+            case = json.loads((folder / f"{name}.json").read_text())
+            asked = {key: case["request"][key] for key in ("method", "path", "body")}
+            yield {
+                "case": name,
+                "request": asked,
+                "status": case["response"]["status"],
+                "json": case["response"].get("json"),
+            }
 
 
 def _write(name: str, lines: Iterator[Mapping[str, Any]]) -> None:

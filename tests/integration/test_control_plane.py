@@ -333,6 +333,7 @@ async def test_the_openapi_document_describes_every_path(client: httpx2.AsyncCli
         "/admin/engines",
         "/admin/engines/{name}/capabilities",
         "/admin/engines/{name}/drain",
+        "/admin/engines/{name}/models",
         "/admin/engines/{name}/undrain",
         "/admin/tools",
         "/admin/tools/parse",

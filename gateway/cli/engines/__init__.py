@@ -13,6 +13,7 @@ from gateway.cli.engines.lint import lint
 from gateway.cli.engines.repository import make_repository
 from gateway.cli.engines.run import run_engine
 from gateway.cli.engines.settings import show_settings
+from gateway.cli.engines.triton import control_triton
 
 app: Final = typer.Typer(
     help="How engines are started, and what the gateway knows about them.", no_args_is_help=True, add_completion=False
@@ -25,6 +26,7 @@ app.command("kubernetes")(show_kubernetes)
 app.command("lint")(lint)
 app.command("repository")(make_repository)
 app.command("run")(run_engine)
+app.command("triton")(control_triton)
 app.command("settings")(show_settings)
 
 

@@ -1,0 +1,1 @@
+"""Triton's models through KServe's HTTP or gRPC, by tritonclient (the extra `triton`)."""
