@@ -50,15 +50,19 @@ def _pairs(name: str, family: str) -> tuple[tuple[str, str], ...]:
 
 
 class Thoughts:
-    """The content of one answer. ``settled`` turns true when nothing more of it can be reasoning."""
+    """The content of one answer. ``settled`` turns true when nothing more of it can be reasoning.
 
-    __slots__ = ("_closer", "_fresh", "_held", "_leads", "_pairs", "_said", "settled")
+    A block of blanks is no reasoning, wherever it stands.
+    """
+
+    __slots__ = ("_closer", "_fresh", "_held", "_leads", "_pairs", "_said", "_spoken", "settled")
 
     def __init__(self, pairs: Sequence[tuple[str, str]], *, opened: bool = False) -> None:
         self._pairs = dict(reversed(pairs))
         self._leads = marks(*self._pairs, *self._pairs.values())
         self._held = ""
-        self._said = False
+        self._said = False  # some reasoning has been given
+        self._spoken = False  # by the block that is open, too
         self._closer = pairs[0][1] if opened and pairs else ""
         self._fresh = bool(self._closer)
         self.settled = not pairs
@@ -90,7 +94,7 @@ class Thoughts:
             return []
         if not self._closer:
             return [TextDelta(held)]
-        return [ReasoningDelta(held)] if self._said or held.strip() else []
+        return [ReasoningDelta(held)] if self._spoken or held.strip() else []
 
     def _given(self) -> str:
         held, self._held = self._held, ""
@@ -107,7 +111,7 @@ class Thoughts:
             return [TextDelta(self._given())]
         self._held = self._held[start + len(word) :]
         self._closer = self._pairs.get(word, "")  # a closer without an opener: the prompt held an empty block
-        self._fresh = False
+        self._fresh = self._spoken = False
         return []
 
     def _think(self) -> list[Delta]:
@@ -117,14 +121,14 @@ class Thoughts:
         at, found = closer.find(self._held, 0)
         end = at if found else closer.hold(self._held, 0)
         thought = self._held[:end]
-        if not found and not self._said and not thought.strip():
-            return []  # blanks only: an empty block is no reasoning
+        if not found and not self._spoken and not thought.strip():
+            return []  # blanks only, so far
         self._held = self._held[end + len(found) :]
         if found:
             self._closer = ""
-        if not thought or not (self._said or thought.strip()):
+        if not thought or not (self._spoken or thought.strip()):
             return []
-        self._said = True
+        self._said = self._spoken = True
         return [ReasoningDelta(thought)]
 
     def _opened_once(self) -> bool:

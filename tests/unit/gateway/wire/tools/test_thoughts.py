@@ -39,6 +39,9 @@ def read(text: str, sizes: list[int] | None = None, *, opened: bool = False) -> 
         ("Hi <think>hm</think>", "", "Hi <think>hm</think>"),
         ("<think>a</think>b<think>c</think>", "a", "b<think>c</think>"),
         ("hm</think>Hi.", "", "hm</think>Hi."),
+        ("<think>a</think><think> </think>Hi.", "a", "Hi."),
+        ("<think>a</think><think> ", "a", ""),
+        ("<think>a</think><think> b </think>Hi.", "a b ", "Hi."),
     ],
 )
 def test_a_leading_block(text: str, reasoning: str, content: str) -> None:
