@@ -84,8 +84,8 @@ class Exchange(Hedger):
                 self._plane.deadlines.put(self._heartbeat, self.started + interval)
             if guard is None or self._admit(guard.limiter):
                 self._try()
-                if asked.hedge is not None and call.stream:
-                    self._plan_hedge(asked.hedge)
+                if self._asked.hedge is not None and call.stream:
+                    self._plan_hedge(self._asked.hedge)
         except ApiError as error:
             self._fail(error)
 
@@ -104,6 +104,8 @@ class Exchange(Hedger):
         self._permit = permit
         try:
             self._try()
+            if self._asked.hedge is not None and self._call.stream:
+                self._plan_hedge(self._asked.hedge)
         except ApiError as error:
             self._fail(error)
 

@@ -148,8 +148,8 @@ class Hedger(Seeker):
     def _begun(self, first_tokens: FirstTokens, now: float) -> None:
         """The first bytes are there: a second attempt that is still planned or under way is given up."""
         attempt = self._attempt
-        assert attempt is not None  # noqa: S101 - it has the bytes
-        first_tokens.note(now - attempt.begun_at)
+        if isinstance(attempt, Attempt):  # a fan-out begins anew with each of its parts, and is not hedged
+            first_tokens.note(now - attempt.begun_at)
         if self._detour is not None and self._detour.second is not None:
             self._detour.second.stop()
             self._detour.second = None
@@ -198,8 +198,9 @@ class Hedger(Seeker):
             second.attempt.abandon(Broken(died=True))
             self.hedge_failed(Broken(died=True))
         elif self._attempt.runs_on(endpoint):
-            first = self._attempt
+            first, detour = self._attempt, self._off_course()
             first.abandon(Broken(died=True))
             first.destination.meter.retried("endpoint_down")
-            self._off_course().tried += (endpoint,)
+            detour.tried += (endpoint,)
+            detour.history.died += 1
             self._promote()

@@ -96,15 +96,16 @@ def _rank(call: Call, rank: int) -> int | None:
     return rank if call.operation in RANKED and (rank != 0 or "priority" in call.members) else None
 
 
-def unfit(call: Call, asked: Asked, refusal: ApiError) -> tuple[Endpoint, ...]:
-    """The endpoints whose engine refuses the call as it is asked. Raises the refusal if every engine does."""
-    refusing = []
+def unfit(call: Call, asked: Asked) -> tuple[Endpoint, ...]:
+    """The endpoints whose engine refuses the call as it is asked. Raises ApiError, a refusal, if every engine does."""
+    refusing, refusal = [], None
     for target in asked.route.targets:
         try:
             outgoing(call, asked, asked.destinations[target.engine.name].link, target)
-        except ApiError:
+        except ApiError as error:
             refusing.append(target)
-    if len(refusing) == len(asked.route.targets):
+            refusal = refusal or error
+    if refusal is not None and len(refusing) == len(asked.route.targets):
         raise refusal
     return tuple(endpoint for target in refusing for endpoint in target.engine.endpoints)
 

@@ -5,6 +5,7 @@ never have: waiting for room, trying elsewhere, another model that stands in.
 """
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -121,9 +122,9 @@ class Seeker(Owner):
                 self._ready = outgoing(
                     self._call, asked, asked.destinations[lease.target.engine.name].link, lease.target
                 )
-            except ApiError as refusal:
+            except ApiError:
                 lease.end(Rejected(400), now)
-                self._off_course().tried += unfit(self._call, asked, refusal)
+                self._off_course().tried += unfit(self._call, asked)
                 return self._acquire(asked, now)
         return lease
 
@@ -140,7 +141,7 @@ class Seeker(Owner):
             if self._inbound.bounds is not None:
                 beats = call.stream and plane.settings.server.heartbeat is not None
                 limits = limits.lowered(self._inbound.bounds, streamed=call.stream, beats=beats)
-            if sent is None:
+            if sent is None or sent.target is not target:
                 sent = outgoing(call, asked, destination.link, target)
         except ApiError:
             lease.end(Rejected(400), now)
@@ -154,6 +155,8 @@ class Seeker(Owner):
         if split is None:
             attempt = Attempt(plane, self, call, asked, lease, destination, sent, own_id)
         else:
+            if asked.mixed:
+                self._off_course().tried += unfit(call, asked)
             more = partial(self._acquire, asked)
             attempt = FanOut(plane, self, call, asked, lease, destination, sent, own_id, split, more)
         self._attempt = attempt
@@ -226,9 +229,11 @@ class Seeker(Owner):
             detour.tried = before
             return
         died = Broken(died=True)
-        if isinstance(decide(died, detour.history, plane.budget, plane.retry, now, plane.rng), GiveUp):
+        history = replace(detour.history)
+        if isinstance(decide(died, history, plane.budget, plane.retry, now, plane.rng), GiveUp):
             lease.end(CLIENT_GONE, now)
             return
+        detour.history = history
         detour.last, detour.error = died, EngineFailed("The engine gave no answer.")
         attempt.abandon(died)
         attempt.destination.meter.retried("endpoint_down")

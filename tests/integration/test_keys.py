@@ -6,7 +6,7 @@ from tests.integration.conftest import Gateway, one_engine
 from tests.support.client import Answer
 from tests.support.json_type import Json
 from tests.support.keys import KEY, bearer, key_entry
-from tests.support.openai_bytes import CHAT, HELLO, completion
+from tests.support.openai_bytes import CHAT, HELLO, completion, vllm_error
 from tests.support.scripted import ScriptedEngine, reply
 from tests.support.serving import Serving
 
@@ -205,3 +205,21 @@ async def test_refusals_are_counted(guarded: Serving) -> None:
 
     assert 'turnout_keys_refused_total{reason="unknown"} 1.0' in metrics
     assert 'turnout_keys_refused_total{reason="model"} 1.0' in metrics
+
+
+async def test_a_model_that_stands_in_need_not_be_listed(
+    gateway: Gateway, engine: ScriptedEngine, other: ScriptedEngine
+) -> None:
+    """The operator has chosen it; asked for by its own name it is forbidden all the same."""
+    engine.answer(reply(vllm_error("busy", 503, "ServiceUnavailableError"), status=503))
+    other.answer(reply(completion(model="spare")))
+    serving = await gateway(
+        {
+            "engines": {"e": {"kind": "vllm", "urls": [engine.url]}, "f": {"kind": "vllm", "urls": [other.url]}},
+            "models": {"m": {"engine": "e", "fallbacks": ["spare"]}, "spare": {"engine": "f", "aliases": ["reserve"]}},
+            "keys": [key_entry("narrow", models=["m"])],
+        }
+    )
+    answers = [await ask(serving, bearer(), ASK | {"model": name}) for name in ("m", "spare", "reserve")]
+    assert [answer.status for answer in answers] == [200, 403, 403]
+    assert answers[0].header("x-turnout-fallback") == "spare"

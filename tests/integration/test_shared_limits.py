@@ -12,9 +12,9 @@ from tests.integration.conftest import Gateway, one_engine
 from tests.support.client import Answer
 from tests.support.json_type import Json
 from tests.support.keys import KEY, bearer, key_entry
-from tests.support.openai_bytes import CHAT, HELLO, completion
+from tests.support.openai_bytes import CHAT, DONE, HELLO, STREAM, completion, deltas
 from tests.support.redis_server import RedisServer
-from tests.support.scripted import ScriptedEngine, Talk, reply
+from tests.support.scripted import ScriptedEngine, Talk, reply, silent, stream
 from tests.support.serving import Serving
 from tests.support.waiting import until
 
@@ -261,3 +261,31 @@ async def test_redis_is_taken_into_use_and_left_while_serving(
     assert shared(serving).trouble == ""
     assert (await ask(serving)).status in (200, 429)
     assert {str(key).partition("}")[0] for key in await redis.cli.keys()} == {"{turnout", "{another"}
+
+
+async def test_a_stream_that_redis_let_pass_is_hedged(
+    gateway: Gateway, engine: ScriptedEngine, other: ScriptedEngine, redis: RedisServer
+) -> None:
+    """As one that nobody had to be asked for."""
+    late: list[Talk] = []
+
+    async def answer(talk: Talk) -> None:
+        late.append(talk)
+        await (silent if len(late) == 1 else stream(*deltas("a"), DONE))(talk)
+
+    for one in (engine, other):
+        one.answer(answer)
+    own = settings(engine, redis, {"rpm": 100})
+    own["engines"]["e"]["urls"].append(other.url)
+    own["models"]["m"]["hedge"] = "p95"
+    serving = await gateway(own, whole=True)
+    first_tokens = serving.plane.asked["m"].hedge
+    assert first_tokens is not None
+    for _ in range(20):
+        first_tokens.note(0.2)
+
+    answered = await ask(serving, STREAM)
+    assert answered.events[-1] == b"[DONE]"
+    assert answered.header("x-turnout-attempts") == "2"
+    assert serving.retries() == {"hedge": 1}
+    await serving.settled()
