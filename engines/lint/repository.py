@@ -51,6 +51,7 @@ def lint_repository(files: Mapping[str, bytes]) -> Iterator[Finding]:
         configured.append(Configured(model, config))
         yield from _rules(configured[-1])
     yield from vllm_model.shares(configured)
+    yield from vllm_model.samples(configured)
 
 
 def _rules(model: Configured) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ ARGUMENTS: Final[frozenset[str]] = (
     | former.ENGINE_ONLY_ARGUMENTS
 )
 DEFAULT_SHARE: Final = 0.92
+SHARE: Final = "gpu_memory_utilization"
 _LORAS: Final = "multi_lora.json"
 
 
@@ -93,11 +94,6 @@ def _value(at: At, key: str, value: object) -> Iterator[Finding]:
         yield at.error("argument-value", f'{key} does not take "{value}"', f"one of {', '.join(flag.choices)}")
     if flag is not None and flag.kind in {"int", "float"} and isinstance(value, str | list | dict) and number is None:
         yield at.error("argument-value", f"{key} is no number", "a number, without quotes")
-    if key == "gpu_memory_utilization" and number in SAMPLES:
-        message = (
-            f"{key} {shown(number or 0)} is what samples set so that they start anywhere: the KV cache stays small"
-        )
-        yield at.warning("sample-value", message, "leave it out, or say what this engine may have of its GPU")
 
 
 def _kinds(model: Configured, arguments: Mapping[str, object]) -> Iterator[Finding]:
@@ -138,13 +134,28 @@ def _loras(model: Configured, version: int, arguments: Mapping[str, object]) -> 
         yield own.at(path).error("json-syntax", "this is no object of names and folders", '{"sql": "/loras/sql"}')
 
 
+def samples(models: Sequence[Configured]) -> Iterator[Finding]:
+    """Shares that were probably copied from a sample. Half of a GPU is meant where two models share it."""
+    several = sum(model.config.backend == "vllm" for model in models) > 1
+    for model in models:
+        for version in model.served if model.config.backend == "vllm" else ():
+            arguments, path = read_arguments(model, version), f"{version}/model.json"
+            share = None if isinstance(arguments, Finding) else number_of(arguments.get(SHARE))
+            if share in SAMPLES and not (several and share == max(SAMPLES)):
+                at = model.model.at(path, member_line(model.model.text(path) or "", SHARE))
+                message = (
+                    f"{SHARE} {shown(share or 0)} is what samples set, to start anywhere: the KV cache stays small"
+                )
+                yield at.warning("sample-value", message, "leave it out, or say what this engine may have of its GPU")
+
+
 def shares(models: Sequence[Configured]) -> Iterator[Finding]:
     """Several engines in one server: whether their shares of a GPU's memory fit, if all are loaded."""
     parts = []
     for model in models:
         arguments = read_arguments(model, model.served[-1]) if model.config.backend == "vllm" and model.served else None
         if isinstance(arguments, Mapping) and "kv_cache_memory_bytes" not in arguments:
-            share = number_of(arguments.get("gpu_memory_utilization")) or DEFAULT_SHARE
+            share = number_of(arguments.get(SHARE)) or DEFAULT_SHARE
             parts.append((model.model.name, share * model.instances))
     total = sum(share for _, share in parts)
     if len(parts) > 1 and total > 1.0001:

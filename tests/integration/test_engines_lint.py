@@ -127,6 +127,39 @@ def test_a_routing_file_is_checked_with_its_launches(
     assert rules(capsys, file) == [found]
 
 
+TRITON = """\
+engines:
+  triton:
+    kind: triton
+    urls: [http://127.0.0.1:9000]
+    launch:
+      repository: ./models
+      tokenizer: Qwen/Qwen3-8B
+      models:
+        one: {backend: vllm, model: Qwen/Qwen3-8B, gpu_memory_utilization: 0.5}
+        two: {backend: vllm, model: Qwen/Qwen3-4B, gpu_memory_utilization: 0.5}
+models:
+  one: {engine: triton}
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "found"),
+    [
+        ("", "", []),
+        ("        two: {backend: vllm, model: Qwen/Qwen3-4B, gpu_memory_utilization: 0.5}\n", "", ["sample-value"]),
+        ("two:", "'../two':", ["model-name"]),
+    ],
+)
+def test_the_repository_that_a_launch_makes_is_looked_into(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], right: str, wrong: str, found: list[str]
+) -> None:
+    file = tmp_path / "turnout.yaml"
+    file.write_text(TRITON.replace(right, wrong) if right else TRITON)
+
+    assert [rule for rule, _ in rules(capsys, file)] == found
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

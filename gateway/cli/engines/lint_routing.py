@@ -68,7 +68,12 @@ def _engine(loaded: Loaded, tree: object, name: str, file: str) -> Iterator[Find
     yield from start_rules(found)
     yield from together(found)
     if isinstance(launch, TritonLaunch) and launch.models:
-        files = {path: text.encode() for path, text in texts(launch, "lint").items()}
+        try:
+            files = {path: text.encode() for path, text in texts(launch, "lint").items()}
+        except ValueError as error:
+            at = At(file, line_of(tree, (*here, "models")))
+            yield at.error("model-name", str(error), "another name")
+            return
         for finding in lint_repository(files):
             model = finding.file.partition("/")[0]
             at = At(file, line_of(tree, (*here, "models", model)))
