@@ -10,6 +10,7 @@ from typing import Final
 
 POLL_FAILED: Final = "failed to poll from model repository"
 NOT_EXPLICIT: Final = "explicit model load / unload is not allowed"
+"""Read in Triton's source (core, model_repository_manager.cc), not recorded."""
 
 
 class ModelState(Enum):
@@ -69,7 +70,7 @@ def remedy(message: str) -> str:
             "the reason is in Triton's log only: there is no such folder, config.pbtxt cannot be read (the log has "
             "line and column), its name differs from the folder, or it names no backend"
         )
-    if NOT_EXPLICIT in message.lower():
+    if NOT_EXPLICIT in message:
         return "start Triton with --model-control-mode=explicit (launch.model_control_mode: explicit)"
     if "unable to find backend library" in message:
         return "the backend is not in this image: use the one with that backend"

@@ -7,7 +7,7 @@ from typing import Final, Self
 from tritonclient.grpc.aio import InferenceServerClient
 from tritonclient.utils import InferenceServerException
 
-from engines.kserve import ModelEntry
+from engines.kserve import NOT_EXPLICIT, ModelEntry
 from gateway.kserve import reading
 from gateway.kserve.control import LOADING, ModelRefusedError, Statistics, TritonUnreachableError
 
@@ -78,7 +78,7 @@ class GrpcKServe:
             status = refused.status()
             if status == _LATE:
                 raise TritonUnreachableError(f"Triton at {self._address} does not answer in time") from None
-            if status in _AWAY:
+            if status in _AWAY and NOT_EXPLICIT not in (refused.message() or ""):
                 reason = f"Triton cannot be reached at {self._address} (gRPC)"
                 raise TritonUnreachableError(reason, "is it KServe's gRPC port, 8001 unless set otherwise?") from None
             unknown = status == "StatusCode.NOT_FOUND"

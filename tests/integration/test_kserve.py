@@ -133,6 +133,15 @@ async def test_what_a_backend_refuses_is_told_with_its_reason(serve: Serve) -> N
     assert "use the one with that backend" in refused.value.fix
 
 
+async def test_a_triton_that_loads_by_itself_says_how_to_start_it(serve: Serve) -> None:
+    one = repository(explicit=False)
+    async with serve(one) as address, connect(address) as triton:
+        with pytest.raises(ModelRefusedError, match="is not allowed") as refused:
+            await carry_out(triton, Order.LOAD, "embed", sleep=no_time)
+
+    assert "--model-control-mode=explicit" in refused.value.fix
+
+
 async def test_a_model_that_the_repository_has_not_is_not_asked_for(serve: Serve) -> None:
     """Triton lets an unload of an unknown model pass."""
     one = repository()
