@@ -23,6 +23,7 @@ from gateway.proxy.plane import Asked, Destination, Plane
 from gateway.proxy.tooling import UNTOOLED
 from gateway.wire.answer import Usage, find_usage, respell_answer
 from gateway.wire.embeddings import name_input, spell_vectors
+from gateway.wire.estimate import uncounted
 from gateway.wire.inflate import InflateError, Inflater
 from gateway.wire.named_stream import NAMED, NamedStream
 from gateway.wire.openai import Call, expected_choices
@@ -50,7 +51,7 @@ class Attempt(msgspec.Struct, eq=False):
     _own_id: bytes
     begun_at: float = 0.0
     _connection: Connection | None = None
-    _relay: StreamRelay | NamedStream | None = None
+    relay: StreamRelay | NamedStream | None = None
     _head: bytes = b""
     _forward: bytes = b""
     _inflater: Inflater | None = None
@@ -61,18 +62,15 @@ class Attempt(msgspec.Struct, eq=False):
     _twice: bool = False
     _asks_why: bool = False
     usage: Usage | None = None
+    estimate: tuple[int, int] | None = None
+    """The tokens of prompt and answer, where a whole answer does not count them."""
     committed: bool = False
     over: bool = False
 
     @property
     def said_all(self) -> bool:
         """The engine has sent everything that a client waits for; at most the end of the body is missing."""
-        return self._relay is not None and self._relay.done
-
-    @property
-    def relay(self) -> StreamRelay | NamedStream | None:
-        """What reads the stream, once it has begun."""
-        return self._relay
+        return self.relay is not None and self.relay.done
 
     def runs_on(self, endpoint: Endpoint) -> bool:
         """Whether this endpoint works on it."""
@@ -96,6 +94,8 @@ class Attempt(msgspec.Struct, eq=False):
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abandon()
+        if self.committed and not self.over:
+            self._count_stream()
         self._end(outcome, self._plane.loop.time())
 
     def pause(self) -> None:
@@ -157,8 +157,8 @@ class Attempt(msgspec.Struct, eq=False):
                 self._open(connection)
             if self._inflater is not None:
                 data = self._inflater.feed(data)
-            if self._relay is not None:
-                self._pass_on(self._relay, data, complete=complete)
+            if self.relay is not None:
+                self._pass_on(self.relay, data, complete=complete)
             else:
                 self._collect(connection, data, complete=complete)
         except (InflateError, OverflowError):
@@ -173,9 +173,9 @@ class Attempt(msgspec.Struct, eq=False):
         if call.stream and connection.status == 200 and connection.content_type[:17] == b"text/event-stream":
             names, named = self._asked.names[call.operation], NAMED.get(call.operation)
             if named is None:
-                self._relay = StreamRelay(names, self._own_id, self._chain(), self._plane.clock)
+                self.relay = StreamRelay(names, self._own_id, self._chain(), self._plane.clock)
             else:
-                self._relay = NamedStream(named, names, self._own_id)
+                self.relay = NamedStream(named, names, self._own_id)
 
     def _chain(self) -> Chain | None:
         """What is done to the answer, beside its names."""
@@ -263,7 +263,7 @@ class Attempt(msgspec.Struct, eq=False):
 
     def _send_again(self) -> None:
         self._answer_begun = False
-        self._inflater = self._relay = None
+        self._inflater = self.relay = None
         self._parts, self._size = [], 0
         self.send(self._forward, self.begun_at)
 
@@ -289,7 +289,9 @@ class Attempt(msgspec.Struct, eq=False):
             self._broken(Broken(200), BROKEN_ANSWER)
             return
         self.usage = usage
-        if usage is not None:
+        if usage is None:
+            self.estimate = uncounted(operation, len(self.outgoing.body), len(answer))
+        else:
             meter = self.destination.meter
             meter.input_tokens += usage.prompt_tokens
             meter.output_tokens += usage.completion_tokens
@@ -307,10 +309,7 @@ class Attempt(msgspec.Struct, eq=False):
         self._fail(TRUNCATED if self.committed else verdicts.outcome_of(fault, retry_after), error)
 
     def _died(self) -> None:
-        if self.committed:
-            self._fail(TRUNCATED, verdicts.interrupted())
-        else:
-            self._fail(Broken(died=True), EngineFailed("The engine gave no answer."))
+        self._broken(Broken(died=True), "The engine gave no answer.")
 
     def _broken(self, outcome: Broken, message: str) -> None:
         if self.committed:
@@ -339,7 +338,7 @@ class Attempt(msgspec.Struct, eq=False):
                 queue.poke()
 
     def _count_stream(self) -> None:
-        relay = self._relay
+        relay = self.relay
         if relay is None:
             return
         meter, usage = self.destination.meter, relay.usage

@@ -14,8 +14,10 @@ def cost_of(attempt: Attempt, *, worked: bool) -> Spent:
     usage = attempt.usage if relay is None else relay.usage
     if usage is not None:
         return Spent(usage.prompt_tokens, usage.completion_tokens)
-    if relay is not None and relay.events:  # most engines send one token in each
+    if relay is not None and relay.committed and relay.events:  # most engines send one token in each
         return Spent(prompt_tokens(len(attempt.outgoing.body)), relay.events, estimated=True)
+    if attempt.estimate is not None:
+        return Spent(*attempt.estimate, estimated=True)
     if worked:
         return Spent(prompt_tokens(len(attempt.outgoing.body)), 0, estimated=True)
     return Spent()

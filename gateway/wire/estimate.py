@@ -26,10 +26,23 @@ _LIMITS: Final[Mapping[Operation, tuple[str, ...]]] = {
 }
 """Operations that generate text, and where the limit of it stands; the first that is there counts."""
 
+_READ_ONLY: Final = frozenset({Operation.EMBEDDINGS, Operation.RERANK, Operation.SCORE})
+"""Operations whose prompts a model reads, and answers with numbers."""
+
 
 def prompt_tokens(size: int) -> int:
     """The tokens of a request body of so many bytes."""
     return size // BYTES_PER_TOKEN
+
+
+def uncounted(operation: Operation, asked: int, answered: int) -> tuple[int, int] | None:
+    """The tokens of a prompt and an answer, of a request and an answer of so many bytes, where the engine counts none.
+
+    None for operations that work on no tokens.
+    """
+    if operation in _LIMITS:
+        return prompt_tokens(asked), answered // BYTES_PER_TOKEN
+    return (prompt_tokens(asked), 0) if operation in _READ_ONLY else None
 
 
 def total_tokens(call: Call) -> int:
