@@ -10,7 +10,7 @@ from typing import Final
 
 POLL_FAILED: Final = "failed to poll from model repository"
 NOT_EXPLICIT: Final = "explicit model load / unload is not allowed"
-"""What Triton is remembered to say in its other control modes; not recorded. Where the words differ, its own are shown."""
+"""What Triton says in its other control modes, from memory, not recorded. Where its words differ, they are shown."""
 
 
 class ModelState(Enum):
