@@ -287,7 +287,7 @@ class Exchange(Hedger):
         attempt = self._attempt
         if isinstance(attempt, Attempt):
             return cost_of(attempt, worked=gone)
-        return Spent() if attempt is None else attempt.cost
+        return Spent() if attempt is None else attempt.spent(gone=gone)
 
     def _unserved(self) -> Meter:
         """Who counts a request that no engine got. Names that are not configured make no series of their own."""
@@ -298,7 +298,7 @@ class Exchange(Hedger):
         journal = self._plane.journal
         if journal is None or (error is None and not journal.draws()):
             return
-        cost = self._cost(gone=False)
+        cost = self._cost(gone=outcome == "client_gone")
         shows_prompt = hasattr(self, "_asked") and self._asked.log_prompts
         journal.note(
             RequestSummary(

@@ -71,6 +71,7 @@ class FanOut:
         "_asked",
         "_bodies",
         "_call",
+        "_cost",
         "_forward",
         "_left",
         "_next",
@@ -83,7 +84,6 @@ class FanOut:
         "_stream",
         "begun_at",
         "committed",
-        "cost",
         "destination",
         "lease",
         "outgoing",
@@ -124,13 +124,17 @@ class FanOut:
         self.outgoing = sent
         self.begun_at = 0.0
         self.committed = False
-        self.cost = Spent()
+        self._cost = Spent()
         self.over = False
 
     @property
     def said_all(self) -> bool:
         """Every part has said all that a client waits for."""
         return self._stream.done
+
+    def spent(self, *, gone: bool) -> Spent:
+        """What all parts have cost: nothing, if they failed before anything of them was sent and nobody had left."""
+        return self._cost if gone or self.committed or self._left == 0 else Spent()
 
     def part_heard(self) -> None:
         """An engine has sent something that comes to nothing for the client."""
@@ -158,7 +162,7 @@ class FanOut:
         self.over = True
         running, self._running = self._running, {}
         for attempt in running.values():
-            self.cost.add(cost_of(attempt, worked=True))
+            self._cost.add(cost_of(attempt, worked=True))
         died = self.lease.endpoint if isinstance(outcome, Broken) else None
         for attempt in running.values():
             attempt.abandon(outcome if died is None or attempt.lease.endpoint is died else CLIENT_GONE)
@@ -275,7 +279,7 @@ class FanOut:
 
     def _ended(self, part: _Part) -> bool:
         self._running.pop(part.at, None)
-        self.cost.add(cost_of(part.attempt, worked=False))
+        self._cost.add(cost_of(part.attempt, worked=False))
         self._left -= 1
         self.over = self._left == 0
         return self.over

@@ -1,5 +1,6 @@
 """What requests come to in usage and metrics when an engine does not say it, or does not come to saying it."""
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -97,3 +98,30 @@ async def test_tokens_of_a_stream_whose_client_leaves_are_counted(
 
     assert meter.output_tokens == len(deltas("a", "b", finish="stop" if done else None))
     assert serving.outcomes() == {"served" if done else "client_gone": 1}
+
+
+@pytest.mark.parametrize("body", [HELLO, STREAM], ids=["whole", "stream"])
+async def test_choices_that_are_refused_cost_nothing(
+    gateway: Gateway, engine: ScriptedEngine, body: dict[str, Json]
+) -> None:
+    """The parts of one request are one request: what others of them have done does not count."""
+    asked: list[Talk] = []
+    refuse = asyncio.Event()
+
+    async def answer(talk: Talk) -> None:
+        asked.append(talk)
+        if len(asked) == 3:
+            refuse.set()
+        if talk is asked[0] and body is HELLO:
+            await reply(completion())(talk)
+            return
+        await refuse.wait()
+        await reply(vllm_error("no"), status=400)(talk)
+
+    engine.answer(answer)
+    serving = await gateway(one_engine(engine, "triton") | {"keys": [key_entry("team-a", "sk-a")]})
+    answered = await ask(serving, body | {"n": 3})
+    await serving.settled()
+
+    assert answered.status == 400
+    assert used(serving) == (1, 0, 0, 0)
