@@ -106,13 +106,18 @@ class Hedger(Seeker):
         """An attempt elsewhere, ready to be sent; None where there is no room, or no budget for it."""
         plane, asked, before = self._plane, self._asked, detour.tried
         detour.tried = (*before, first.lease.endpoint)
-        lease = self._acquire(asked, now)
+        try:
+            lease = self._acquire_fit(asked, now)
+        except ApiError:  # the engine that serves it has been found not to take such calls
+            lease = None
         detour.tried = before
         if not isinstance(lease, Lease):
             return None
         destination = asked.destinations[lease.target.engine.name]
+        sent, self._ready = self._ready, None
         try:
-            sent = outgoing(self._call, asked, destination.link, lease.target)
+            if sent is None or sent.target is not lease.target:
+                sent = outgoing(self._call, asked, destination.link, lease.target)
         except ApiError:
             lease.end(Rejected(400), now)
             return None

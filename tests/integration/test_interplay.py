@@ -9,7 +9,7 @@ from tests.integration.conftest import Gateway
 from tests.support.client import Answer
 from tests.support.json_type import Json
 from tests.support.openai_bytes import CHAT, DONE, STREAM, deltas
-from tests.support.scripted import ScriptedEngine, Talk, reply, stream
+from tests.support.scripted import ScriptedEngine, Talk, reply, silent, stream
 from tests.support.serving import Serving
 from tests.support.waiting import until
 
@@ -230,4 +230,36 @@ async def test_a_death_that_the_checks_found_counts_beside_a_second_attempt_too(
 
     assert (await asking).status == 502
     assert sum(len(one.requests) for one in three) == 2
+    await serving.settled()
+
+
+async def test_a_second_attempt_goes_where_the_call_can_be_served(
+    gateway: Gateway, engines: Callable[[], Awaitable[ScriptedEngine]]
+) -> None:
+    """Whoever has its turn: an engine that would refuse the call is passed over, as for a first attempt."""
+    fit, also_fit, unfit = [await engines() for _ in range(3)]
+    asked: list[Talk] = []
+
+    async def answer(talk: Talk) -> None:
+        asked.append(talk)
+        await (QUICK if len(asked) % 2 == 0 else silent)(talk)
+
+    for one in (fit, also_fit, unfit):
+        one.answer(answer)
+    serving = await gateway(
+        {
+            "engines": {
+                "e": {"kind": "vllm", "urls": [fit.url, also_fit.url]},
+                "f": {"kind": "triton", "urls": [unfit.url]},
+            },
+            "models": {
+                "m": {"targets": [{"engine": "e"}, {"engine": "f"}], "policy": "round_robin", "hedge": "p95"},
+            },
+        }
+    )
+    impatient(serving, "m")
+    answers = [await ask(serving, STREAM | {"logit_bias": {"5": 1}}) for _ in range(4)]
+
+    assert [answer.header("x-turnout-attempts") for answer in answers] == ["2"] * 4
+    assert unfit.requests == []
     await serving.settled()
