@@ -22,5 +22,6 @@ def note_refusal(plane: Plane, inbound: Inbound, request_id: bytes, error: ApiEr
             seconds=0.0,
             code=error.code or error.type,
             message=error.message,
+            key="" if inbound.caller is None else inbound.caller.name,
         )
     )

@@ -12,6 +12,7 @@ from gateway.logs.setup import QUIET
 from tests.integration.conftest import Gateway, one_engine
 from tests.support.client import Answer
 from tests.support.json_type import Json
+from tests.support.keys import key_entry
 from tests.support.openai_bytes import CHAT, DONE, HELLO, STREAM, completion, deltas
 from tests.support.scripted import ScriptedEngine, reply, stream
 from tests.support.serving import Serving
@@ -68,6 +69,19 @@ async def test_a_stream_that_breaks_is_listed_too(gateway: Gateway, engine: Scri
     (shown,) = (await call(serving, "GET", "/admin/errors")).json
 
     assert (shown["status"], shown["outcome"], shown["code"]) == (200, "truncated", "stream_interrupted")
+
+
+async def test_whose_request_was_refused_before_it_was_whole_is_told(gateway: Gateway, engine: ScriptedEngine) -> None:
+    """By the name of the key, as for requests that were served."""
+    keys = [key_entry("team-a", "sk-a")]
+    settings = one_engine(engine, server={"max_body": 1024}) | {"keys": keys, "logs": {"requests": "errors"}}
+    serving = await gateway(settings, whole=True)
+    with capture_logs() as logged:
+        for body in (HELLO | {"user": "x" * 2000}, HELLO | {"model": "nobody"}):
+            assert (await ask(serving, body, (("authorization", "Bearer sk-a"),))).status in (404, 413)
+        found = lines(serving, logged)
+
+    assert [(line["status"], line["key"]) for line in found] == [(413, "team-a"), (404, "team-a")]
 
 
 async def test_only_the_requests_that_are_wanted_have_a_line(gateway: Gateway, engine: ScriptedEngine) -> None:
