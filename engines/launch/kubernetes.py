@@ -129,16 +129,19 @@ def _text(word: Word) -> str:
 
 
 def _environment(command: Command) -> Iterator[Tree]:
-    """Variables; secrets come from Secret objects of the same name as the file, with the key `value`."""
-    yield {"name": "HF_HOME", "value": WEIGHTS}
-    yield _secret("HF_TOKEN", "hf-token", optional=True)
+    """Variables, each once; secrets come from Secret objects of the same name as the file, with the key `value`."""
+    own = {name: value for name, value in command.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
+    if "HF_HOME" not in own:
+        yield {"name": "HF_HOME", "value": WEIGHTS}
+    if "HF_TOKEN" not in own:
+        yield _secret("HF_TOKEN", "hf-token", optional=True)
     on_line = [word for word in command.words if isinstance(word, SecretFile)]
     for secret in dict.fromkeys(on_line):
         yield _secret(secret.variable, secret.name)
-    for name, value in command.environment.items():
+    for name, value in own.items():
         if isinstance(value, SecretFile):
             yield _secret(name, value.name)
-        elif isinstance(value, str) and name != "CUDA_VISIBLE_DEVICES":
+        elif isinstance(value, str):
             yield {"name": name, "value": value.replace("$(", "$$(")}
 
 

@@ -309,6 +309,18 @@ def test_a_path_beside_the_compose_file_is_mounted(tmp_path: Path) -> None:
     assert service["command"][-1] == "a=/mnt/loras/a"
 
 
+def test_a_variable_of_the_file_stands_in_a_pod_once_in_the_place_of_the_usual_one(tmp_path: Path) -> None:
+    file = config(tmp_path, "{model: a/b, environment: {HF_TOKEN: mine, HF_HOME: /elsewhere}}")
+    _, deployment, _ = YAML(typ="safe", pure=True).load_all(made("kubernetes", "q", file))
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+
+    given = [one for one in container["env"] if one["name"].startswith("HF_")]
+    assert sorted(given, key=lambda one: one["name"]) == [
+        {"name": "HF_HOME", "value": "/elsewhere"},
+        {"name": "HF_TOKEN", "value": "mine"},
+    ]
+
+
 def test_odd_flags_and_paths_are_noted_beside_what_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
