@@ -180,13 +180,21 @@ async def test_streams_are_settled_by_their_usage_or_else_by_their_events(
 
 async def test_a_spent_budget_is_a_quota_that_no_retry_mends(gateway: Gateway, engine: ScriptedEngine) -> None:
     engine.answer(reply(completion(usage=USAGE)))
-    serving = await gateway(limited(engine, {"tokens_per_day": 1_200}))
+    serving = await gateway(limited(engine, {"tokens_per_day": 1_000}))
 
     answers = [await ask(serving) for _ in range(3)]
     assert [answer.status for answer in answers] == [200, 200, 429]
     assert answers[-1].error["code"] == "insufficient_quota"
     assert answers[-1].header("x-should-retry") == "false"
     assert 0 < int(answers[-1].header("retry-after") or 0) <= 86_400
+
+
+async def test_a_budget_smaller_than_a_request_may_use_lets_it_pass(gateway: Gateway, engine: ScriptedEngine) -> None:
+    engine.answer(reply(completion(usage=USAGE)))
+    serving = await gateway(limited(engine, {"tokens_per_day": 150}))
+
+    answers = [await ask(serving, HELLO | {"max_tokens": 4_096}) for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 429, 429]
 
 
 async def test_models_and_everybody_have_limits_too(gateway: Gateway, engine: ScriptedEngine) -> None:

@@ -102,7 +102,7 @@ async def test_budgets_are_shared_and_end_at_midnight(
     gateway: Gateway, engine: ScriptedEngine, redis: RedisServer
 ) -> None:
     engine.answer(reply(completion(usage=USAGE)))
-    both = [await gateway(settings(engine, redis, {"tokens_per_day": 1_200}), whole=True) for _ in range(2)]
+    both = [await gateway(settings(engine, redis, {"tokens_per_day": 1_000}), whole=True) for _ in range(2)]
 
     answers = []
     for turn in range(3):

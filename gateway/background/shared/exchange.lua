@@ -94,10 +94,10 @@ local function refusal(ask)
     if a.parallel > 0 and a.others + a.mine >= a.parallel then
       found = worse(found, ask[i], 3, a.parallel, 0)
     end
-    if a.day_limit >= 0 and a.day_used + tokens > a.day_limit then
+    if a.day_limit >= 0 and a.day_used >= a.day_limit then
       found = worse(found, ask[i], 4, a.day_limit, 1e9)
     end
-    if a.month_limit >= 0 and a.month_used + tokens > a.month_limit then
+    if a.month_limit >= 0 and a.month_used >= a.month_limit then
       found = worse(found, ask[i], 5, a.month_limit, 2e9)
     end
   end

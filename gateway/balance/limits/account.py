@@ -3,6 +3,8 @@
 Invariants:
 - A request is charged to all of its accounts or to none.
 - `running` is the number of requests that were admitted and have not ended; it never passes `parallel`.
+- A request passes while anything is left of a budget, and what it reserves counts as used until it is settled: so a
+  budget is passed by less than one request, and no request is refused for what it might use.
 - What is owed for a rate never passes its depth by an admission (a settlement may let it, by what was not foreseen).
 """
 
@@ -77,14 +79,14 @@ class Account:
             self.requests_until - now + self.request_time > self.request_depth + A_MICROSECOND
             or self.tokens_until - now + tokens * self.token_time > self.token_depth + A_MICROSECOND
             or self.running >= self.parallel
-            or (self.budgeted and self._over_budget(tokens, today))
+            or (self.budgeted and self._over_budget(today))
         )
 
-    def _over_budget(self, tokens: int, today: Today) -> bool:
+    def _over_budget(self, today: Today) -> bool:
         day, month = self.terms.day, self.terms.month
-        if day is not None and self.used_on(today) + tokens > day:
+        if day is not None and self.used_on(today) >= day:
             return True
-        return month is not None and self.used_in_month(today) + tokens > month
+        return month is not None and self.used_in_month(today) >= month
 
     def why(self, tokens: int, now: float, today: Today, clock: float) -> list[Refusal]:
         """Every limit that is in the way. ``clock``: Unix seconds."""
@@ -101,9 +103,9 @@ class Account:
             add("tokens", terms.tpm, wait)
         if self.running >= self.parallel:
             add("parallel", self.parallel, 0.0)
-        if terms.day is not None and self.used_on(today) + tokens > terms.day:
+        if terms.day is not None and self.used_on(today) >= terms.day:
             add("day", terms.day, today.day_ends - clock)
-        if terms.month is not None and self.used_in_month(today) + tokens > terms.month:
+        if terms.month is not None and self.used_in_month(today) >= terms.month:
             add("month", terms.month, today.month_ends - clock)
         return found
 
