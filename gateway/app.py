@@ -114,7 +114,7 @@ class Gateway:
                 running = [self._resolver.run(), self._discovery.run(), Prober(lambda: self.plane, fetch).run()]
                 running.append(self.shared.run())
                 if self._file is not None:
-                    reloader = Reloader(self._file, self.take)
+                    reloader = Reloader(self._file, self.take, lambda: self.settings)
                     self.reread, self.reload_soon = reloader.read, reloader.wake
                     running.append(reloader.run())
                 tasks = [group.create_task(one) for one in running]

@@ -9,6 +9,7 @@ import structlog
 
 from gateway.settings.problems import ConfigErrors
 from gateway.settings.source import LOOK_EVERY, ConfigFile, Configuration
+from gateway.settings.tree import Settings
 
 MANY: Final = 20
 """Problems that a line of the log names."""
@@ -22,9 +23,15 @@ class Reloader:
     Files are looked at and read in a thread: they may lie on a network, and a long one takes a while to be checked.
     """
 
-    def __init__(self, file: ConfigFile, take: Callable[[Configuration | str], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        file: ConfigFile,
+        take: Callable[[Configuration | str], Awaitable[None]],
+        in_force: Callable[[], Settings],
+    ) -> None:
         self._file = file
         self._take = take
+        self._in_force = in_force
         self._asked = asyncio.Event()
         self._busy = asyncio.Lock()
 
@@ -57,7 +64,9 @@ class Reloader:
 
     async def _give(self, found: Configuration | ConfigErrors) -> None:
         log_found(found)
+        before = self._in_force()
         await self._take(str(found) if isinstance(found, ConfigErrors) else found)
+        log_open(before, self._in_force())
 
 
 def log_found(found: Configuration | ConfigErrors) -> None:
@@ -68,3 +77,9 @@ def log_found(found: Configuration | ConfigErrors) -> None:
         _log.error("the configuration's file cannot be used, the one before stays in force", problems=problems, **more)
     else:
         _log.info("configuration read", source=found.source, hash=found.hash[:12])
+
+
+def log_open(before: Settings | None, now: Settings) -> None:
+    """One line where everybody is let in from now on; ``before`` is None at a start."""
+    if not now.asks_for_keys and (before is None or before.asks_for_keys):
+        _log.info("no key is asked for: whoever reaches the port may call every model")

@@ -14,6 +14,7 @@ import typer
 
 from gateway import logs
 from gateway.app import Application, Gateway
+from gateway.background.reloader import log_open
 from gateway.cli.listening import BACKLOG, allow_connections, bind, url_of
 from gateway.cli.report import read_settings, show_problems
 from gateway.cli.server import (
@@ -68,8 +69,7 @@ def serve(
     allow_connections()
     logs.configure(sys.stderr, logs.LEVELS[settings.logs.level])
     require_parts()
-    if not settings.asks_for_keys:
-        _log.info("no key is asked for: whoever reaches the port may call every model")
+    log_open(None, settings)
     code = (_serve_alone if settings.server.workers == 1 else _serve_together)(configured, file, sockets, carrier)
     if code:
         raise typer.Exit(code)

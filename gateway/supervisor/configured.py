@@ -11,7 +11,7 @@ import structlog
 
 from gateway import logs
 from gateway.api.orders import Put, Refused
-from gateway.background.reloader import log_found
+from gateway.background.reloader import log_found, log_open
 from gateway.balance.drains import StandingOrders
 from gateway.settings.problems import ConfigErrors
 from gateway.settings.source import LOOK_EVERY, ConfigFile, Configuration
@@ -62,5 +62,6 @@ class Configured:
             return Refused(self.error)
         if found.settings.logs.level != self.current.settings.logs.level:
             logs.set_level(found.settings.logs.level)
+        log_open(self.current.settings, found.settings)
         self.current, self.error = found, ""
         return Put.of(found)

@@ -1,6 +1,7 @@
 """What `turnout serve` says about keys and limits, and how several processes hold them without Redis."""
 
 import json
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -63,6 +64,32 @@ async def test_where_nobody_needs_a_key_the_log_says_so(tmp_path: Path, engine: 
         await process.ended()
 
     assert len([line for line in process.logs if "no key is asked for" in line["event"]]) == 1
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_a_reload_that_takes_away_all_keys_says_so_as_a_start_does(
+    tmp_path: Path, engine: ScriptedEngine, processes: int
+) -> None:
+    """Once for all processes, and not again with the next edit."""
+    said = "no key is asked for: whoever reaches the port may call every model"
+    write(tmp_path, engine, server={"port": 0, "workers": processes}, keys=[key_entry("first", "sk-1")])
+    process = Process(tmp_path, "serve")
+    try:
+        await process.listening()
+        assert process.logged(said) == []
+        write(tmp_path, engine, server={"port": 0, "workers": processes})
+        process.interrupt(signal.SIGHUP)
+        await until(lambda: len(process.logged(said)) == 1, what="the word about keys")
+        write(tmp_path, engine, server={"port": 0, "workers": processes, "max_body": "1MiB"})
+        process.interrupt(signal.SIGHUP)
+        await until(
+            lambda: len({one["hash"] for one in process.logged("configuration read")}) == 2, what="the next edit"
+        )
+    finally:
+        process.interrupt()
+        await process.ended()
+
+    assert len(process.logged(said)) == 1
 
 
 async def test_a_changed_keys_file_is_taken_while_serving(tmp_path: Path, engine: ScriptedEngine) -> None:
