@@ -79,6 +79,8 @@ def detect(
     model: Annotated[str, typer.Option(help="The model's name, if nothing better is there.")] = "",
 ) -> None:
     """Name the wire format of a chat template, of a text with tool calls in it, or of a model."""
+    if not file and not model:
+        raise typer.BadParameter("what shall be looked at? Give a FILE, - for standard input, or --model NAME")
     found = _found(file) if file else NOTHING
     if not found.format and model:
         found = from_name(model)

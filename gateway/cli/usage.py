@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from gateway.settings import Settings
 
 _COLUMNS: Final = ("day", "key", "model", "requests", "prompt_tokens", "answer_tokens", "estimated")
 
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
 
 def usage(
     config: Annotated[
@@ -32,6 +35,8 @@ def usage(
     """Show what each key has used of each model, day by day, as a running gateway knows it."""
     if form not in ("table", "json", "csv"):
         raise typer.BadParameter("--format is table, json or csv")
+    _check_day("--since", since)
+    _check_day("--until", until)
     settings = Settings() if url is not None and config is None else read_settings(config).settings
     days = {name: day for name, day in (("since", since), ("until", until)) if day is not None}
     rows = asyncio.run(_asked(url or address_of(settings.server), tokens_for(settings), days))
@@ -44,6 +49,11 @@ def usage(
             table.writerows(row | {"tags": " ".join(map(str, _listed(row["tags"])))} for row in rows)
         case _:
             _show(rows)
+
+
+def _check_day(option: str, day: str | None) -> None:
+    if day is not None and not _DAY.fullmatch(day):
+        raise typer.BadParameter(f"{option} {day}: expected a day, such as 2026-12-31")
 
 
 async def _asked(url: str, tokens: Sequence[str], days: dict[str, str]) -> list[dict[str, object]]:

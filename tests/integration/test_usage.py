@@ -12,6 +12,7 @@ import pytest
 from gateway.app import Gateway as RunningGateway
 from gateway.background.shared.store import SharedAccounts
 from gateway.balance.limits.windows import today
+from gateway.cli import main
 from tests.integration.conftest import Gateway, one_engine
 from tests.support.client import Answer, Client
 from tests.support.json_type import Json
@@ -163,3 +164,10 @@ async def test_several_processes_without_redis_are_added_up_and_the_command_show
     finally:
         process.interrupt()
         await process.ended()
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_what_is_no_day_is_answered_with_an_example(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["usage", "--url", "http://127.0.0.1:1", option, "yesterday"]) == 2
+
+    assert f"{option} yesterday: expected a day, such as 2026-12-31" in capsys.readouterr().err

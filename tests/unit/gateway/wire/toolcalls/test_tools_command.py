@@ -112,3 +112,10 @@ def test_detect_reads_named_templates_and_other_tokenizer_files(tmp_path: Path) 
     (tmp_path / "tokenizer_config.json").write_text("{", encoding="utf-8")
     (tmp_path / "tokenizer.json").write_text('{"added_tokens": [{"content": "<|python_tag|>"}, 3]}', encoding="utf-8")
     assert run("detect", str(tmp_path)).startswith("llama3_json")
+
+
+def test_detect_asks_for_something_to_look_at() -> None:
+    result = CliRunner().invoke(app, ["detect"])
+
+    assert result.exit_code == 2
+    assert "Give a FILE, - for standard input, or" in " ".join(result.output.replace("│", " ").split())
