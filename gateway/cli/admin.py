@@ -46,7 +46,7 @@ class Gateway:
 
     def ask(self, method: str, path: str, *, body: object = None, query: Mapping[str, str] | None = None) -> Json:
         """What it says, out of JSON. Raises Refused with the reason."""
-        token = os.environ.get(self.variable, "")
+        token = _token_in(self.variable)
         headers = {"authorization": f"Bearer {token}"} if token else {}
         where = self.url.rstrip("/")
         try:
@@ -69,7 +69,25 @@ class Gateway:
             return found
         said = found.get("error", {}).get("message", "") if isinstance(found, dict) else ""
         hint = f" (the token is taken from {self.variable})" if answer.status_code in {401, 403} else ""
-        raise Refused(printable(f"{said or f'status {answer.status_code}'}{hint}"))
+        raise _refusal(f"{said or f'status {answer.status_code}'}{hint}")
+
+
+def _refusal(reason: str) -> typer.TyperException | typer.Exit:
+    """What to raise; a reason of several lines, such as the problems of a file, is printed line by line."""
+    first, *further = reason.splitlines()
+    if not further:
+        return Refused(printable(first))
+    for line in (first, *further):
+        typer.echo(printable(line), err=True)
+    return typer.Exit(1)
+
+
+def _token_in(variable: str) -> str:
+    """The token; empty if the usual variable is not set. What else is not a variable's name may be the token itself."""
+    if variable != TOKEN_VARIABLE and variable not in os.environ:
+        fix = "it takes the name of the variable that holds the token, not the token"
+        raise typer.BadParameter(f"--token: no variable of that name is set ({fix})")
+    return os.environ.get(variable, "")
 
 
 @app.callback()

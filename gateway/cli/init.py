@@ -36,6 +36,8 @@ def init(
 ) -> None:
     """Ask engines what they are and which models they have, and write a commented configuration for them."""
     printed = str(out) == "-"
+    if not printed:
+        _check_place(out)
     if not printed and not force and (out.exists() or out.is_symlink()):
         raise typer.TyperException(f"{out} exists: --force overwrites it, --out FILE writes another one")
     found = asyncio.run(_survey([_address(url) for url in urls or ()] or USUAL, _key(key)))
@@ -47,8 +49,20 @@ def init(
     if printed:
         typer.echo(text, nl=False)
         return
-    replace_whole(out, text.encode())
+    try:
+        replace_whole(out, text.encode())
+    except OSError as error:
+        raise typer.TyperException(f"{out} cannot be written: {error.strerror or error}") from None
     typer.echo(f"wrote {out}. Next: turnout check {out}, turnout doctor {out}, turnout serve --config {out}", err=True)
+
+
+def _check_place(out: Path) -> None:
+    if out.is_dir():
+        raise typer.TyperException(
+            f"{out} is a directory: --out names the file to write, such as {out / 'turnout.yaml'}"
+        )
+    if not out.is_symlink() and not out.parent.is_dir():
+        raise typer.TyperException(f"{out} cannot be written: there is no directory {out.parent}")
 
 
 async def _survey(urls: Sequence[str], key: str) -> list[FoundEngine | NotAnEngine]:
@@ -74,7 +88,8 @@ def _key(variable: str | None) -> str:
         return ""
     key = os.environ.get(variable, "")
     if not key:
-        raise typer.BadParameter(f"--key {variable}: this environment variable is not set")
+        fix = "it takes the name of the variable that holds the key, not the key"
+        raise typer.BadParameter(f"--key: no environment variable of that name is set ({fix})")
     return key
 
 

@@ -50,7 +50,8 @@ async def test_the_configuration_is_shown_and_read_again(
     code, out, err = await admin(serving, "reload")
     assert (code, out) == (1, "")
     assert 'did you mean "models"?' in err
-    assert err.count("\n") == 1
+    assert err.splitlines()[1].startswith(f"{file}:1:1: engines: ")
+    assert "\\n" not in err
     assert "not in force:" in (await admin(serving, "config"))[1]
     serving.write(one_engine(engine, server={"port": 7}))
     code, out, _ = await admin(serving, "reload")
@@ -98,7 +99,20 @@ async def test_the_token_comes_from_a_variable(
     assert (await admin(serving, "log-level"))[0] == 0
     monkeypatch.setenv("OTHER", "wrong")
 
-    assert (await admin(serving, "log-level", "--token", "OTHER"))[0] == 1
+    code, _, err = await admin(serving, "log-level", "--token", "OTHER")
+    assert code == 1
+    assert "the token is taken from OTHER" in err
+
+
+async def test_a_token_given_in_the_place_of_its_variable_is_not_repeated(
+    admin: Admin, gateway: Gateway, engine: ScriptedEngine
+) -> None:
+    serving = await gateway(one_engine(engine) | {"admin": {"token": "sk-marked"}}, whole=True)
+    code, out, err = await admin(serving, "log-level", "--token", "sk-marked")
+
+    assert (code, out) == (2, "")
+    assert "no variable of that name is set (it takes the name of the variable that holds the token" in err
+    assert "marked" not in err
 
 
 async def test_without_a_gateway_it_says_so(engine: ScriptedEngine, capsys: pytest.CaptureFixture[str]) -> None:

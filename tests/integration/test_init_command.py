@@ -162,8 +162,9 @@ async def test_a_key_stays_out_of_the_file(run: Run, tmp_path: Path, engine: Scr
 
     done = await run("init", engine.url, "--key", "QWEN_KEY", QWEN_KEY="sk-wrong")
     assert "vllm does not take the key (use the key that it was started with)" in done.stderr
-    done = await run("init", engine.url, "--key", "QWEN_KEY")
-    assert "--key QWEN_KEY: this environment variable is not set" in done.stderr
+    done = await run("init", engine.url, "--key", "sk-marked")
+    assert "--key: no environment variable of that name is set (it takes the name of the variable" in done.stderr
+    assert "marked" not in done.stderr + done.stdout
 
     shown.clear()
     done = await run("init", engine.url, "--key", "QWEN_KEY", QWEN_KEY="sk-marked")
@@ -232,3 +233,24 @@ async def test_editors_find_the_schema_where_it_is_near(run: Run, tmp_path: Path
         ):
             assert (await run("init", url, "--out", out)).popen.returncode == 0
             assert (tmp_path / out).read_text().splitlines()[0] == line
+
+
+async def test_a_place_where_no_file_can_be_is_told_before_anybody_is_asked(run: Run, tmp_path: Path) -> None:
+    """The message names the place that was given, never a temporary file beside it."""
+    done = await run("init", "--out", str(tmp_path), "--force")
+    assert done.popen.returncode == 1
+    assert f"{tmp_path} is a directory: --out names the file to write, such as {tmp_path}/turnout.yaml" in done.stderr
+    nowhere = tmp_path / "nonexistent" / "x.yaml"
+    done = await run("init", "--out", str(nowhere))
+
+    assert done.popen.returncode == 1
+    assert done.stderr == f"turnout: {nowhere} cannot be written: there is no directory {nowhere.parent}\n"
+
+
+async def test_a_file_that_cannot_be_written_is_named_as_it_was_given(run: Run, engine: ScriptedEngine) -> None:
+    engine.on("/v1/models", reply(listing({"id": "m", "owned_by": "vllm"})))
+    done = await run("init", engine.url, "--out", "/proc/x.yaml")
+
+    assert done.popen.returncode == 1
+    assert "turnout: /proc/x.yaml cannot be written: " in done.stderr
+    assert ".new" not in done.stderr
