@@ -147,10 +147,11 @@ class Prober:
         """Now and then; and with each check while requests fail there, which may be for want of the right key."""
         last = self._looked_at.get(endpoint)
         now = plane.loop.time()
-        suspect = endpoint.state is EndpointState.EJECTED or endpoint in link.refusing
+        suspect = endpoint.state is EndpointState.EJECTED or endpoint in link.refusing or endpoint in link.doubted
         if last is not None and now - last < LOOK_AGAIN and not suspect:
             return False
         self._looked_at[endpoint] = now
+        link.doubted.discard(endpoint)
         return True
 
     async def _look(

@@ -302,7 +302,7 @@ class Attempt(msgspec.Struct, eq=False):
     # ---- endings
 
     def _judge(self, fault: Fault, retry_after: float | None) -> None:
-        fault = self.destination.link.heard(fault, self._call.operation)
+        fault = self.destination.link.heard(fault, self._call.operation, self.lease.endpoint)
         error = verdicts.error_of(fault, self._call.model, retry_after, self.outgoing.target.model)
         if self._call.operation is Operation.EMBEDDINGS:
             error = name_input(error, self._call.members.get("input"))

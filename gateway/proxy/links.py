@@ -46,8 +46,9 @@ class EngineLink:
     ``endpoints`` also holds those that have left while requests still run on them. ``addresses`` is what the names of
     ``dns+`` URLs stand for now. ``queues`` are served when an attempt ends here. ``wants_load``: somebody chooses by
     what the engine says about its load. ``without_parser``: it has said that it was started without a tool parser.
-    ``refusing``: the endpoints that refuse our credentials. ``mistaken``: those that are of another kind than the
-    file says, and which. ``lacking``: operations whose paths it has said not to have.
+    ``refusing``: the endpoints that refuse our credentials; ``doubted``: those that have to be asked whether they do.
+    ``mistaken``: those that are of another kind than the file says, and which. ``lacking``: operations whose paths it
+    has said not to have.
     """
 
     engine: Engine
@@ -64,6 +65,7 @@ class EngineLink:
     ranks: bool = False
     without_parser: bool = False
     refusing: set[Endpoint] = field(default_factory=set)
+    doubted: set[Endpoint] = field(default_factory=set)
     mistaken: dict[Endpoint, EngineKind] = field(default_factory=dict)
     build: Build = field(default_factory=Build)
     lacking: set[Operation] = field(default_factory=set)
@@ -83,18 +85,22 @@ class EngineLink:
         """What the profile is, or would be, under these settings."""
         return profile(settings.kind).for_build(replace(self.build, guided=settings.guided_decoding))
 
-    def heard(self, fault: Fault, operation: Operation) -> Fault:
+    def heard(self, fault: Fault, operation: Operation, endpoint: Endpoint) -> Fault:
         """Takes in an engine's refusal, and gives it back without our key, which it may have repeated.
 
         An engine that has no such path is not asked for it until it is looked at again, if there are others.
         """
         if fault.kind is FaultKind.NO_SUCH_PATH and operation not in EVERYWHERE:
             self.lacking.add(operation)
+        if fault.kind is FaultKind.UNAUTHORIZED:
+            self.doubted.add(endpoint)
         key = self.settings.api_key.get_secret_value() if self.settings.api_key is not None else ""
         return replace(fault, message=fault.message.replace(key, HIDDEN)) if len(key) >= SHORTEST else fault
 
     def adopt(self, settings: EngineSettings, known: Addresses, now: float) -> None:
         """Goes on under other settings. What is under way is finished. ``known``: what names stand for now."""
+        if settings.credentials != self.settings.credentials:
+            self.doubted.update(self.engine.endpoints)
         self.settings = settings
         self.timeouts = settings.timeouts
         self.embeddings = settings.embeddings

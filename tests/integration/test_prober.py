@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 import pytest
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from engines.profile import EngineKind
+from engines.faults import Fault, FaultKind
+from engines.profile import EngineKind, Operation
 from gateway.app import log_change
 from gateway.background.fetch import Fetch, NoAnswer
 from gateway.background.prober import Prober
@@ -145,6 +147,33 @@ async def test_a_refused_key_is_noticed_and_noticed_to_be_right_again(watch: Wat
     await watched.prober.visit(watched.plane, "e", link, endpoint)
 
     assert link.refusing == set()
+
+
+async def test_a_key_that_is_refused_later_is_noticed_with_the_next_check(watch: Watch, engine: ScriptedEngine) -> None:
+    """By a request that the engine has refused, or because the configuration has another key now."""
+    watched = watch(engine.url)
+    link = watched.plane.engines["e"]
+    (endpoint,) = link.engine.endpoints
+    engine.on("/health", reply(b""))
+    engine.on("/v1/models", reply(b'{"data": []}'))
+    await watched.prober.visit(watched.plane, "e", link, endpoint)
+    engine.on("/v1/models", reply(b"{}", status=401))
+    await watched.prober.visit(watched.plane, "e", link, endpoint)
+    assert link.refusing == set()  # nothing says that it should be looked at again so soon
+
+    link.heard(Fault(FaultKind.UNAUTHORIZED, 502, "no"), Operation.CHAT, endpoint)
+    await watched.prober.visit(watched.plane, "e", link, endpoint)
+    assert link.refusing == {endpoint}
+    assert link.doubted == set()
+
+    engine.on("/v1/models", reply(b'{"data": []}'))
+    await watched.prober.visit(watched.plane, "e", link, endpoint)
+    assert link.refusing == set()
+    engine.on("/v1/models", reply(b"{}", status=401))
+    other_key = link.settings.model_copy(update={"api_key": SecretStr("another")})
+    link.adopt(other_key, {}, watched.plane.loop.time())
+    await watched.prober.visit(watched.plane, "e", link, endpoint)
+    assert link.refusing == {endpoint}
 
 
 async def test_an_engine_of_another_kind_is_noticed(watch: Watch, engine: ScriptedEngine) -> None:

@@ -27,7 +27,7 @@ from tests.support.settings_edits import edits, trees
 KNOWN_AT_RUN_TIME = {
     "Engine": {"due", "notice", "ready"},
     "Endpoint": {"warm_since", "warm_limit", "ceiling", "placed", "cold", "state", "reason"},
-    "EngineLink": {"loop"},
+    "EngineLink": {"loop", "doubted"},
     "ConnectionPool": {"_loop"},
     "AdmissionQueue": {"_loop", "meter"},
     "Plane": {"loop", "meters", "deadlines", "ids"},
