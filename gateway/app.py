@@ -225,8 +225,8 @@ class Gateway:
             addresses=addresses,
             now=int(time.time()),
         )
-        for order in self.standing:
-            _heed(plane, order)
+        for name, link in plane.engines.items():
+            link.engine.settle(self.standing.of(name), loop.time())
         self.shared.use(settings.state, None if plane.guard is None else plane.guard.limiter)
         return plane
 

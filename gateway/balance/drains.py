@@ -27,6 +27,10 @@ class StandingOrders:
     def __iter__(self) -> Iterator[DrainOrder]:
         return iter(list(self._orders.values()))
 
+    def of(self, engine: str) -> dict[str | None, bool]:
+        """Whether endpoints of the engine are drained, by URL, as far as anything was said; None: all the others."""
+        return {url: order.drained for (name, url), order in self._orders.items() if name == engine}
+
     def note(self, order: DrainOrder) -> None:
         """A new order. One about a whole engine ends all that was said about its endpoints."""
         overtaken = [at for at in self._orders if at[0] == order.engine and order.url in (None, at[1])]

@@ -1,7 +1,7 @@
 """A named group of replicas of one software, and who among them may take one more request."""
 
 from bisect import insort
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import inf
@@ -16,6 +16,7 @@ from gateway.balance.load import next_change
 from gateway.balance.outlier import OutlierSettings, ejection_limit
 from gateway.balance.slow_start import SlowStart, warm_ceiling
 
+BY_OPERATOR: Final = "drained by an operator"
 SERVING: Final = frozenset({EndpointState.UNKNOWN, EndpointState.UP})
 _ORDER: Final = attrgetter("order")
 
@@ -60,7 +61,8 @@ class Engine:
       exceed their slow start and have not just said that they are full; and those half-open with a trial to give.
     - The state is DRAINING if it drains, else DOWN if the health checks say so, else EJECTED unless the breaker is
       closed, else UP or UNKNOWN as the checks say. A draining or down endpoint has a closed breaker.
-    - While the whole engine is drained, endpoints that join drain from the start.
+    - While the whole engine is drained, endpoints that join drain from the start, but for those at `spared` URLs: they
+      were taken back after that.
     - An endpoint that leaves the engine keeps its leases; they end as if it were still there.
     - Slow start and the pause after "full" only change who is asked first: no first attempt is refused because of them.
     """
@@ -75,6 +77,7 @@ class Engine:
         "notice",
         "ready",
         "resilience",
+        "spared",
         "version",
     )
 
@@ -98,6 +101,7 @@ class Engine:
         self.notice = notice
         self.due = inf
         self.drain_reason = ""
+        self.spared: set[str] = set()
         self.endpoints: list[Endpoint] = []
         self.ready: list[Endpoint] = []
         self._orders = 0
@@ -220,17 +224,36 @@ class Engine:
 
     # -- membership ---------------------------------------------------------------------------------------------------
 
-    def drain(self, now: float, url: str | None = None, reason: str = "drained by an operator") -> list[Endpoint]:
+    def drain(self, now: float, url: str | None = None, reason: str = BY_OPERATOR) -> list[Endpoint]:
         """Give no more requests to the endpoint at `url`, or to all; what runs goes on. Returns those it applies to."""
         if url is None:
             self.drain_reason = reason
+            self.spared.clear()
+        else:
+            self.spared.discard(url)
         return [endpoint for endpoint in self._at(url) if self._set_drain(endpoint, reason, now)]
 
     def undrain(self, now: float, url: str | None = None) -> list[Endpoint]:
         """Take the endpoint at `url`, or all, back into service. Returns those it applies to."""
         if url is None:
             self.drain_reason = ""
+            self.spared.clear()
+        elif self.drain_reason:
+            self.spared.add(url)
         return [endpoint for endpoint in self._at(url) if self._set_drain(endpoint, "", now)]
+
+    def settle(self, drained: Mapping[str | None, bool], now: float) -> None:
+        """Make true, in one step, what was said of endpoints by URL, and with None of all others; the rest stays.
+
+        Said one after the other, orders would drain for a moment what the next one takes back.
+        """
+        if None in drained:
+            self.drain_reason = BY_OPERATOR if drained[None] else ""
+        self.spared = {url for url, drain in drained.items() if url is not None and self.drain_reason and not drain}
+        for endpoint in self.endpoints:
+            drain = drained.get(endpoint.url, drained.get(None))
+            if drain is not None:
+                self._set_drain(endpoint, BY_OPERATOR if drain else "", now)
 
     def _at(self, url: str | None) -> list[Endpoint]:
         return [endpoint for endpoint in self.endpoints if url is None or endpoint.url == url]
@@ -260,7 +283,7 @@ class Engine:
             if endpoint.url not in known:
                 self._adopt(endpoint)
                 endpoint.warm_since = now
-                self._set_drain(endpoint, self.drain_reason, now)
+                self._set_drain(endpoint, "" if endpoint.url in self.spared else self.drain_reason, now)
         gone = [endpoint for url, endpoint in known.items() if url not in kept]
         for endpoint in gone:
             self._set_drain(endpoint, "no longer an address of this engine", now)

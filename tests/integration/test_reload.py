@@ -1,10 +1,12 @@
 """A configuration that changes while the gateway serves."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.balance.endpoint import EndpointState
 from tests.integration.conftest import Gateway, one_engine
@@ -18,9 +20,9 @@ from tests.support.waiting import until
 EVENTS = deltas("a", "b")
 
 
-async def call(serving: Serving, method: str, path: str, headers: tuple[str, ...] = ()) -> Answer:
+async def call(serving: Serving, method: str, path: str, headers: tuple[str, ...] = (), body: str = "") -> Answer:
     async with await serving.connect() as client:
-        lines = [f"{method} {path} HTTP/1.1", "host: localhost", *headers, "content-length: 0", "", ""]
+        lines = [f"{method} {path} HTTP/1.1", "host: localhost", *headers, f"content-length: {len(body)}", "", body]
         await client.send("\r\n".join(lines).encode())
         return await client.answer()
 
@@ -173,6 +175,29 @@ async def test_what_is_known_of_endpoints_outlasts_a_change_of_their_engine(
         assert (await ask(serving)).status == 200
     assert engine.requests[-1].header("authorization") == b"Bearer sk-2"
     assert len({request.connection for request in engine.requests}) == 1
+
+
+async def test_a_replica_that_was_taken_back_does_not_drain_for_a_moment(
+    gateway: Gateway, engine: ScriptedEngine, other: ScriptedEngine, file: Path
+) -> None:
+    """All replicas of an engine were drained, then one was taken back: a reload changes nothing, and logs nothing."""
+    settings = one_engine(engine)
+    settings["engines"]["e"]["urls"].append(other.url)
+    serving = await gateway(settings, whole=True, file=file)
+    endpoints = serving.plane.engines["e"].engine.endpoints
+    await until(lambda: all(one.state is EndpointState.UP for one in endpoints), what="health")
+    assert (await call(serving, "POST", "/admin/engines/e/drain")).status == 200
+    back = json.dumps({"url": other.url})
+    json_type = ("content-type: application/json",)
+    assert (await call(serving, "POST", "/admin/engines/e/undrain", json_type, back)).status == 200
+    with capture_logs() as logs:
+        edited = settings | {"models": {"n": {"engine": "e"}}}
+        assert (await reload(serving, edited)).status == 200
+
+    assert list(serving.plane.asked) == ["n"]
+    states = [one.state for one in serving.plane.engines["e"].engine.endpoints]
+    assert states == [EndpointState.DRAINING, EndpointState.UP]
+    assert [line for line in logs if line["event"].startswith("endpoint is")] == []
 
 
 async def test_what_needs_a_restart_is_said_and_the_rest_holds(
