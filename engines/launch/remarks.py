@@ -1,9 +1,9 @@
 """What is probably not meant in a launch, as far as its own settings tell."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from engines.launch.command import option_of
 from engines.launch.flags.table import read_flags
@@ -18,6 +18,12 @@ from engines.launch.trtllm import TrtllmLaunch, overridden
 from engines.launch.vllm import VllmLaunch
 
 _UNSET: tuple[object, ...] = (None, (), {}, False)
+
+_OF_SECRETS: Final[Mapping[str, str]] = {
+    "--api-key": "api_key_file: /run/secrets/KEY",
+    "--hf-token": "leave it out, and set HF_TOKEN where the engine is started",
+    "--openai-restricted-api": "restricted: [{apis: […], header: …, value_file: /run/secrets/VALUE}]",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,9 @@ def flag_remarks(launch: AnyLaunch) -> Iterator[Remark]:
         elif key is not None:
             message = f"{given.written} is also what the key {key} says: the last one on the line wins"
             yield Remark("extra_args", "given-twice", message, "keep one of the two")
+        if given.flag is not None and given.flag.name in _OF_SECRETS and given.values:
+            message = f"what follows {given.written} is printed wherever the command is: it is no place for a secret"
+            yield Remark("extra_args", "secret-printed", message, _OF_SECRETS[given.flag.name])
 
 
 def _setting_of(launch: AnyLaunch, flag: str) -> str | None:

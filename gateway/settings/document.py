@@ -12,7 +12,14 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from gateway.settings.problems import Finding, Path
-from gateway.settings.secrets import MissingVariableError, expand, masked, names_secret, without_credentials
+from gateway.settings.secrets import (
+    MissingVariableError,
+    expand,
+    flag_takes_secret,
+    masked,
+    names_secret,
+    without_credentials,
+)
 
 _TAG: Final = "tag:yaml.org,2002:"
 _TRUE: Final = frozenset({"true", "yes", "on", "y"})
@@ -182,10 +189,14 @@ class _Reader:
 
     def _sequence(self, node: SequenceNode, path: Path, *, secret: bool) -> list[object]:
         items: list[object] = []
+        after_flag = False  # the values of a flag such as --api-key, up to the next flag
         for index, item in enumerate(node.value):
-            here = (*path, index)
-            self._document.places[here] = Place(_start(item), _start(item), _literal(item, secret=secret))
-            items.append(self.value(item, here, secret=secret))
+            here, word = (*path, index), str(item.value) if isinstance(item, ScalarNode) else ""
+            flag = word.startswith("--")
+            after_flag = flag_takes_secret(word) if flag else after_flag
+            hidden = secret or (after_flag and re.fullmatch(r"--[\w-]+", word) is None)
+            self._document.places[here] = Place(_start(item), _start(item), _literal(item, secret=hidden))
+            items.append(self.value(item, here, secret=hidden))
         return items
 
     def _scalar(self, node: Node, path: Path, *, secret: bool) -> object:

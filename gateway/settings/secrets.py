@@ -14,6 +14,7 @@ _INSIDE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _SECRET_KEYS: Final = ("api_key", "apikey", "token")
 _SECRET_NAME: Final = re.compile(r"(?:key|token|secret|password|passwd|credentials?|authorization|bearer|hash)$")
 _NOT_SECRET: Final = frozenset({"first_token", "api_key_file"})
+_SECRET_FLAGS: Final = frozenset({"--openai-restricted-api"})
 _KEY_IN_LINE: Final = re.compile(r"""([\w-]+)["']?\s*:""")
 _URL_CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
@@ -90,6 +91,12 @@ def names_secret(key: object) -> bool:
         return False
     name = key.lower()
     return bool(_SECRET_NAME.search(name) or difflib.get_close_matches(name, _SECRET_KEYS, n=1, cutoff=0.7))
+
+
+def flag_takes_secret(word: str) -> bool:
+    """Whether a word of a command line is a flag before a secret, or holds one itself (`--api-key=…`)."""
+    name = re.split(r"[=\s]", word, maxsplit=1)[0].lower()
+    return name.startswith("--") and (bool(_SECRET_NAME.search(name)) or name in _SECRET_FLAGS)
 
 
 def without_credentials(text: str) -> str:

@@ -144,6 +144,9 @@ def read_flags(table: FlagTable, words: Sequence[str]) -> Iterator[Given]:
 
 
 def _unknown(table: FlagTable, written: str) -> tuple[str, str]:
+    first, *further = written.split()
+    if further:  # which are not repeated: they may be a secret
+        return f"{table.program} {table.version} has no flag {first} …", f"write {first} and its value as two words"
     fault, instead = f"{table.program} {table.version} has no flag {written}", table.instead(written)
     if instead is not None:
         return fault, instead

@@ -73,6 +73,21 @@ FOUND = {
         "flag-value",
         'e.launch.max_lora_rank: --max-lora-rank does not take "24"',
     ),
+    "a key on the command line": (
+        case(VLLM, "extra_args: [--api-key, sk-marked]"),
+        "secret-printed",
+        "e.launch.extra_args: what follows --api-key is printed wherever the command is: it is no place for a secret (api_key_file: /run/secrets/KEY)",
+    ),
+    "a guarded part of Triton on the command line": (
+        case(TRITON, "extra_args: [--openai-restricted-api, inference, infer-key, sk-marked]"),
+        "secret-printed",
+        "it is no place for a secret (restricted: ",
+    ),
+    "a flag and its value as one word": (
+        case(VLLM, "extra_args: ['--api-key sk-marked']"),
+        "unknown-flag",
+        "e.launch.extra_args: vllm serve 0.32 has no flag --api-key … (write --api-key and its value as two words)",
+    ),
     "a flag that a key says already": (
         case(VLLM, "max_num_seqs: 8, extra_args: [--max-num-seqs, 9]"),
         "given-twice",
@@ -351,6 +366,23 @@ GOOD = {
 @pytest.mark.parametrize("name", GOOD)
 def test_a_launch_that_is_right_is_not_warned_of(name: str, read: Callable[..., Loaded]) -> None:
     assert [str(problem) for problem in read(GOOD[name]).warnings] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[--api-key, sk-marked, sk-marked-2, --seed, 7]",
+        "[--api_key=sk-marked, --seed, 7]",
+        "['--hf-token sk-marked', --seed, 7]",
+        "[--openai-restricted-api, inference, infer-key, sk-marked, --seed, 7]",
+    ],
+)
+def test_a_secret_among_further_arguments_is_not_shown_with_a_warning(words: str, read: Callable[..., Loaded]) -> None:
+    loaded = read(case(VLLM, f"extra_args: {words}"))
+
+    shown = "\n".join((*loaded.lines, *map(str, loaded.warnings)))
+    assert "marked" not in shown
+    assert "--seed, 7]" in shown
 
 
 def test_a_warning_points_at_the_line_of_the_launch(read: Callable[..., Loaded]) -> None:
