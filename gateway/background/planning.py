@@ -1,6 +1,7 @@
 """Before a configuration takes the place of another: looks at what is new, and says what would become of the models."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ _SERVES: Final = frozenset({EndpointState.UNKNOWN, EndpointState.UP})
 async def plan(against: str, old: Settings, new: Settings, standing: Mapping[Place, bool], fetch: Fetch | None) -> Plan:
     """What would happen; without `fetch`, nothing is looked at."""
     looks = {} if fetch is None else await look_at(fetch, new, to_look_at(old, new))
-    return make_plan(against, old, new, changes(old, new), standing, looks)
+    return make_plan(against, old, new, changes(old, new, time.time()), standing, looks)
 
 
 async def plan_in_place(plane: Plane, new: Settings, *, probe: bool) -> Plan:

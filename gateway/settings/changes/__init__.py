@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from gateway.settings.changes.change import Change, Kind
+from gateway.settings.changes.keys import asking_changes, told_of_key
 from gateway.settings.changes.names import name_changes
 from gateway.settings.changes.targets import target_changes
 from gateway.settings.changes.values import section_changes
@@ -23,19 +24,20 @@ _OWN_WORDS: Final = frozenset({"engines", "models"})
 _NAMES_AND_TARGETS: Final = frozenset({"engine", "model", "targets", "aliases"})
 
 
-def changes(old: Settings, new: Settings) -> tuple[Change, ...]:
+def changes(old: Settings, new: Settings, now: float) -> tuple[Change, ...]:
     """Every difference between two configurations: names first, then models, engines and the rest.
 
-    A secret that is stars on one side is only looked at for being there.
+    ``now`` (Unix seconds) says which keys have expired. A secret that is stars on one side is only looked at for being
+    there.
     """
     found = [
         *name_changes(old, new),
         *_models(old, new),
         *_engines(old, new),
-        *_callers(old, new),
+        *asking_changes(old, new),
         *section_changes((), old, new, without=_OWN_WORDS),
     ]
-    return tuple(map(_told, found))
+    return tuple(_told(change, old, new, now) for change in found)
 
 
 def _models(old: Settings, new: Settings) -> Iterator[Change]:
@@ -81,25 +83,13 @@ def _about(engine: Engine) -> str:
     return f"{engine.kind} at {', '.join(engine.urls)}"
 
 
-def _callers(old: Settings, new: Settings) -> Iterator[Change]:
-    """Whether a key is asked for at all: an empty list of keys lets nobody in."""
-    if old.asks_for_keys == new.asks_for_keys:
-        return
-    meaning = "callers need a key now" if new.asks_for_keys else "no key is asked for any more"
-    yield Change(Kind.CHANGED, ("keys",), meaning, breaks=new.asks_for_keys)
-
-
-def _told(change: Change) -> Change:
+def _told(change: Change, old: Settings, new: Settings, now: float) -> Change:
     """The change with what it means for clients, where its key and values alone do not say it."""
     match change.path:
         case ("models", str(), "task"):
             return replace(change, meaning=f"is for {change.after} now, not for {change.before}", breaks=True)
-        case ("keys", str(name)) if change.kind is Kind.REMOVED:
-            return replace(change, meaning="is refused from now on", before=name, breaks=True)
-        case ("keys", str(name)) if change.kind is Kind.ADDED:
-            return replace(change, meaning="may call from now on", after=name)
-        case ("keys", str(), "disabled") if change.after == "true":
-            return replace(change, meaning="is refused from now on", breaks=True)
+        case ("keys", str(), *_):
+            return told_of_key(change, old, new, now)
         case ("engines", str(), "urls", str(url)):
             word = "new replica" if change.kind is Kind.ADDED else "leaves"
             return replace(change, meaning=f"{word}: {url}")

@@ -1,16 +1,24 @@
 """What an edit changes: nothing that has an effect is left out, and it is said in terms of what clients see."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.settings.changes import Change, Kind, changes
+from gateway.settings.changes import Change, Kind
+from gateway.settings.changes import changes as changes_at
 from gateway.settings.redacted import redacted_tree, settings_of
 from gateway.settings.tree import Settings
 from tests.support.json_type import Json
 from tests.support.settings_edits import edits, trees
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
+
+
+def changes(old: Settings, new: Settings) -> tuple[Change, ...]:
+    return changes_at(old, new, NOW)
 
 
 def effect(settings: Settings) -> Json:
@@ -181,3 +189,128 @@ def test_no_secret_is_told_and_a_hidden_one_cannot_be_compared() -> None:
     old, new = Settings.model_validate(OLD), edited(engines__qwen={"api_key": "sk-2"}, admin={"token": "sk-3"})
     assert "sk-" not in repr(changes(old, new))
     assert [change.key for change in changes(settings_of(redacted_tree(old)), new)] == ["admin.token"]
+
+
+def keyed(*keys: Json, **more: Json) -> Settings:
+    """The old configuration with keys: a name, and what else the key has."""
+    entries = [{"hash": f"sha256:{number:064}", **key} for number, key in enumerate(keys)]
+    return Settings.model_validate({**OLD, "keys": entries, **more})
+
+
+A: Json = {"name": "a"}
+B: Json = {"name": "b"}
+PAST, FUTURE = "2026-12-31", "2027-06-01T18:00:00Z"
+
+KEY_CASES: list[tuple[str, Settings, Settings, list[str]]] = [
+    (
+        "no keys any more",
+        keyed(A),
+        Settings.model_validate(OLD),
+        [
+            "keys: opens the gateway to everybody: no key is asked for any more",
+            "key a: is gone: whoever shows it is let in as everybody is",
+        ],
+    ),
+    ("the last key goes, and the list stays", keyed(A), keyed(), ["key a: is refused from now on!"]),
+    ("a key goes", keyed(A, B), keyed(A), ["key b: is refused from now on!"]),
+    (
+        "keys that nobody could use go",
+        keyed(A, B | {"disabled": True}, {"name": "c", "expires": PAST}),
+        keyed(A),
+        [
+            "key b: is gone; it was refused already: it is disabled",
+            "key c: is gone; it was refused already: it expired at 2026-12-31 00:00 UTC",
+        ],
+    ),
+    (
+        "keys come that cannot be used",
+        keyed(A),
+        keyed(A, B | {"disabled": True}, {"name": "c", "expires": PAST}),
+        ["key b: new, but refused: it is disabled", "key c: new, but refused: it expired at 2026-12-31 00:00 UTC"],
+    ),
+    (
+        "a key is disabled",
+        keyed(A),
+        keyed(A | {"disabled": True}),
+        ["key a: is refused from now on: it is disabled!"],
+    ),
+    (
+        "an expired key is disabled",
+        keyed(A | {"expires": PAST}),
+        keyed(A | {"expires": PAST, "disabled": True}),
+        ["key a: stays refused: it is disabled (disabled: false → true)"],
+    ),
+    (
+        "a key has expired",
+        keyed(A),
+        keyed(A | {"expires": PAST}),
+        ["key a: is refused from now on: it expired at 2026-12-31 00:00 UTC!"],
+    ),
+    (
+        "a key will expire",
+        keyed(A),
+        keyed(A | {"expires": FUTURE}),
+        ["key a: is refused from 2027-06-01 18:00 UTC on"],
+    ),
+    (
+        "a disabled key is let in again",
+        keyed(A | {"disabled": True}),
+        keyed(A),
+        ["key a: may call again (disabled: true → false)"],
+    ),
+    (
+        "another key under the same name",
+        keyed(A),
+        keyed(A | {"hash": f"sha256:{'f' * 64}"}),
+        ["key a: is another key: the old one is refused from now on!"],
+    ),
+    (
+        "a model is taken from a key",
+        keyed(A | {"models": ["chat", "small"]}),
+        keyed(A | {"models": ["small"]}),
+        ["key a: loses chat: its requests for it are refused!"],
+    ),
+    (
+        "a model is taken from a key that is refused anyway",
+        keyed(A | {"models": ["chat", "small"], "disabled": True}),
+        keyed(A | {"models": ["small"], "disabled": True}),
+        ["key a: loses chat: its requests for it are refused"],
+    ),
+    (
+        "an alias is named no longer, but its model is",
+        keyed(A | {"models": ["chat", "gpt-4o"]}),
+        keyed(A | {"models": ["chat"]}),
+        ["key a: no longer names gpt-4o, and loses nothing by it"],
+    ),
+    (
+        "models are taken from a key that had all",
+        keyed(A),
+        keyed(A | {"models": ["small"]}),
+        ["key a: may ask only for small from now on!"],
+    ),
+    (
+        "a key that had all models gets a list of all",
+        keyed(A),
+        keyed(A | {"models": ["small", "chat"]}),
+        ["key a: may ask only for small, chat from now on"],
+    ),
+    (
+        "more models for a key",
+        keyed(A | {"models": ["chat"]}),
+        keyed(A | {"models": ["chat", "small"]}),
+        ["key a: may ask for small from now on"],
+    ),
+    (
+        "all models for a key",
+        keyed(A | {"models": ["chat"]}),
+        keyed(A),
+        ["key a: may ask for every model from now on"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "told"), [case[1:] for case in KEY_CASES], ids=[case[0] for case in KEY_CASES])
+def test_a_change_of_keys_says_who_is_refused_what(old: Settings, new: Settings, told: list[str]) -> None:
+    """Only what was let in until now breaks anybody."""
+    found = changes(old, new)
+    assert [f"{one.subject}: {one.meaning}{'!' if one.breaks else ''}" for one in found] == told
