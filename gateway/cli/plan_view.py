@@ -32,7 +32,7 @@ def show_plan(plan: Plan, source: str) -> None:
 
 def _lines(plan: Plan) -> Iterator[Text]:
     if not plan.changes:
-        yield Text("  no difference")
+        yield Text("  no difference that can be seen" if plan.notes else "  no difference")
     for title in (*_TITLES.values(), _REST):
         found = [change for change in plan.changes if _TITLES.get(str(change.path[0]), _REST) == title]
         if found:
@@ -68,6 +68,8 @@ def _look(look: Look) -> Text:
 
 
 def _verdict(plan: Plan) -> Iterator[Text]:
+    for note in plan.notes:
+        yield Text.assemble(("note", "cyan"), f": {note}")
     for engine, model in plan.unlisted:
         yield Text.assemble(("warning", "yellow"), f': {engine} does not list "{model}"')
     for name in plan.unreached:

@@ -95,7 +95,10 @@ async def test_a_plan_against_a_running_gateway(start: Start, run: Run, tmp_path
     await healthy(await start("--config", str(write(tmp_path / "running.yaml", old))))
 
     done = await run("plan", tmp_path / "running.yaml")
-    assert (done.popen.returncode, done.stdout.splitlines()[1:]) == (0, ["  no difference", "", "safe"])
+    note = "secrets are not compared with a running gateway: engines.q.api_key"
+    seen = ["  no difference that can be seen", "", f"note: {note}", "safe"]
+    assert (done.popen.returncode, done.stdout.splitlines()[1:]) == (0, seen)
+    assert json.loads((await run("plan", tmp_path / "running.yaml", "--json")).stdout)["notes"] == [note]
 
     fewer = json.loads(json.dumps(old))
     fewer["engines"]["q"]["urls"] = [other]
@@ -217,6 +220,7 @@ async def test_a_change_of_the_token_is_followed(start: Start, run: Run, tmp_pat
     new = write(tmp_path / "new.yaml", tree(url, {"m": {"engine": "q"}}, admin={"token": "new"}))
     done = await run("apply", new, "--against", gateway, "--yes", "--to", running, TURNOUT_ADMIN_TOKEN="old")
     assert done.popen.returncode == 0, done.stderr
+    assert "note: secrets are not compared with a running gateway: admin.token\n" in done.stdout
     assert (await config(gateway, "new"))["error"] is None
 
 

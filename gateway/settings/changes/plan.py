@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.settings.changes.change import Change
+from gateway.settings.changes.secrets import uncompared
 from gateway.settings.engines import Engine
 from gateway.settings.tree import Settings
 
@@ -43,7 +44,8 @@ class Plan:
     """All that is to be known before a configuration takes the place of what is at `against`.
 
     `losses`: models that would lose their last healthy target. `unreached`: new engines of which no replica can be
-    used. `unlisted`: engines, each with a model that it would be asked for and does not list.
+    used. `unlisted`: engines, each with a model that it would be asked for and does not list. `uncompared`: the keys of
+    secrets that may differ, since a running gateway does not tell its own.
     """
 
     against: str
@@ -52,6 +54,14 @@ class Plan:
     losses: tuple[Loss, ...]
     unreached: tuple[str, ...]
     unlisted: tuple[tuple[str, str], ...]
+    uncompared: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the plan cannot know."""
+        if not self.uncompared:
+            return ()
+        return (f"secrets are not compared with a running gateway: {', '.join(self.uncompared)}",)
 
     @property
     def safe(self) -> bool:
@@ -79,6 +89,7 @@ def make_plan(
         tuple(_losses(old, new, standing, looks)),
         tuple(_unreached(old, new, looks)),
         tuple(_unlisted(new, looks)),
+        uncompared(old, new),
     )
 
 
@@ -189,6 +200,7 @@ def as_tree(plan: Plan) -> dict[str, object]:
     return {
         "safe": plan.safe,
         "against": plan.against,
+        "notes": list(plan.notes),
         "changes": [
             {
                 "kind": change.kind.value,

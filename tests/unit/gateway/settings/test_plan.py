@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.settings.changes.plan import Look, Place, make_plan, to_look_at
+from gateway.settings.changes.plan import Look, Place, as_tree, make_plan, to_look_at
 from gateway.settings.redacted import redacted_tree, settings_of
 from gateway.settings.tree import Settings
 from tests.support.json_type import Json
@@ -116,3 +116,21 @@ def test_only_what_was_served_can_be_lost_and_only_with_all_its_places(
             for url in new.engines[target.engine].urls:
                 place = (target.engine, url)
                 assert looks[place].fault if place in looks else not standing[place]
+
+
+def test_secrets_that_are_only_stars_are_named_as_not_compared() -> None:
+    """Only those that both sides have, and none against a file, which has them."""
+    engine: Json = {"kind": "vllm", "urls": ["http://a:1"]}
+    secret: Json = {
+        **engine,
+        "api_key": "sk-1",
+        "launch": {"model": "m", "environment": {"HF_TOKEN": "hf-1", "TZ": "UTC"}},
+    }
+    old = Settings.model_validate({"engines": {"q": secret, "p": engine}, "admin": {"token": "sk-2"}})
+    new = Settings.model_validate({"engines": {"q": secret, "p": engine | {"api_key": "sk-3"}}})
+    plan = make_plan("", settings_of(redacted_tree(old)), new, (), {}, {})
+
+    assert plan.uncompared == ("engines.q.api_key", "engines.q.launch.environment.HF_TOKEN")
+    assert as_tree(plan)["notes"] == [f"secrets are not compared with a running gateway: {', '.join(plan.uncompared)}"]
+    assert "sk-" not in repr(plan)
+    assert make_plan("", old, new, (), {}, {}).notes == ()
