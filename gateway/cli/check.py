@@ -1,6 +1,7 @@
 """`turnout check`."""
 
 import os
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -51,14 +52,13 @@ def check(
         typer.echo(json_schema_text() if schema else reference_text(), nl=False)
         return
     try:
-        loaded: Loaded | ConfigErrors = load(file, os.environ)
+        loaded: Loaded | ConfigErrors = load(file, os.environ, at=time.time())
     except ConfigErrors as errors:
         loaded = errors
     problems = loaded.problems if isinstance(loaded, ConfigErrors) else loaded.warnings
     wrong = isinstance(loaded, ConfigErrors)
     if form is Format.TEXT:
-        lines = loaded.lines
-        show_problems(problems, loaded.lines_of if isinstance(loaded, ConfigErrors) else lambda _: lines)
+        show_problems(problems, loaded.lines_of)
         if isinstance(loaded, Loaded):
             _sum_up(loaded)
     else:

@@ -43,6 +43,16 @@ def advise(settings: Settings) -> Iterator[Finding]:
         yield from rule(settings)
 
 
+def expired_keys(settings: Settings, at: float) -> Iterator[Finding]:
+    """Keys that are refused at `at` (Unix seconds), for their time is over."""
+    for index, key in enumerate(settings.keys):
+        if key.expires is not None and key.expires <= at:
+            message = f'has passed: the key "{key.name}" is refused'
+            yield Finding(
+                ("keys", index, "expires"), message, "give it a later date, or take it out", rule="expired-key"
+            )
+
+
 def _unused_engines(settings: Settings) -> Iterator[Finding]:
     used = {target.engine for name, model in settings.models.items() for target in model.targets_of(name)}
     for name in settings.engines if settings.models else ():

@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from gateway.settings.advice import advise
+from gateway.settings.advice import advise, expired_keys
 from gateway.settings.crosscheck import crosscheck
 from gateway.settings.document import Document, Position, read_document
 from gateway.settings.environment import apply, origin_of, overrides
@@ -38,9 +38,15 @@ class Loaded:
     warnings: tuple[Problem, ...] = ()
     lines: tuple[str, ...] = ()
 
+    def lines_of(self, problem: Problem) -> tuple[str, ...]:
+        """The lines of the file that a warning is about, as far as they are kept: the source's."""
+        return self.lines if problem.file == str(self.source) else ()
 
-def load(path: File | None, environ: Mapping[str, str]) -> Loaded:
+
+def load(path: File | None, environ: Mapping[str, str], *, at: float | None = None) -> Loaded:
     """Reads `path`, else the file that TURNOUT_CONFIG names, else `./turnout.yaml`, else `config/turnout.yaml`.
+
+    With `at`, Unix seconds, keys that have expired by then are among the warnings.
 
     Raises:
         ConfigErrors: with every mistake that can be seen at once.
@@ -63,8 +69,10 @@ def load(path: File | None, environ: Mapping[str, str]) -> Loaded:
     texts = text if further.text is None else f"{text}\0{further.text}"
     keys = () if further.text is None else (File(further.file),)
     files = (source, *keys, *dict.fromkeys(_secret_files(tree)))
-    found_odd = (replace(place.placed(odd), level=Level.WARNING, rule=odd.rule) for odd in advise(settings))
-    warnings = tuple(sorted(found_odd, key=lambda problem: problem.order))
+    odd = [*advise(settings), *(expired_keys(settings, at) if at is not None else ())]
+    placed = [(further.placed(one) or place.placed(one), one.rule) for one in odd]
+    warned = (replace(problem, level=Level.WARNING, rule=rule) for problem, rule in placed)
+    warnings = tuple(sorted(warned, key=lambda problem: problem.order))
     text_hash = hashlib.sha256(texts.encode()).hexdigest()
     return Loaded(settings, source, text_hash, files, warnings, tuple(document.lines))
 

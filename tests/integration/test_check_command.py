@@ -108,6 +108,15 @@ def test_strict_turns_warnings_into_a_failure(file: Path, text: str, code: int) 
     assert turnout("check", "--strict", file, folder=file.parent).returncode == code
 
 
+def test_a_key_whose_time_is_over_is_a_warning(file: Path) -> None:
+    entry = f'{{name: a, expires: 2020-01-31, hash: "sha256:{"0" * 64}"}}'
+    file.write_text(f"{GOOD}keys: [{entry}]\n")
+    done = turnout("check", file, folder=file.parent)
+
+    assert done.returncode == 0
+    assert f'{file}:8:27: warning: keys[0].expires: has passed: the key "a" is refused' in done.stderr
+
+
 def test_programs_get_json(file: Path) -> None:
     file.write_text(ODD)
     done = turnout("check", "turnout.yaml", "--format", "json", folder=file.parent)

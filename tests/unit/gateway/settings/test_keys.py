@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - whole messages are compared
 """Keys in the file, and in a file of their own: read, checked, and never shown."""
 
 from collections.abc import Callable
@@ -112,3 +113,19 @@ def test_a_keys_file_that_holds_no_list_says_what_is_expected(wrong: Wrong, tmp_
     assert wrong(f"{BASE}keys_file: keys.yaml") == [
         'keys.yaml: expected a list of keys (- {name: team-a, hash: "sha256:…"})'
     ]
+
+
+def test_a_key_whose_time_is_over_is_warned_of_where_it_stands(tmp_path: Path) -> None:
+    """In the file and in the keys file; one that ends later, or never, is not."""
+    ends = ", expires: 2030-01-31"
+    (tmp_path / "turnout.yaml").write_text(f"{BASE}keys_file: keys.yaml\nkeys: [{key('a', A, ends)}]\n")
+    (tmp_path / "keys.yaml").write_text(f"- {key('b', B)}\n- {key('c', 'c' * 64, ends)}\n")
+    over = datetime(2030, 1, 31, tzinfo=UTC).timestamp()
+    found = load(tmp_path / "turnout.yaml", {}, at=over)
+
+    assert [str(problem).removeprefix(f"{tmp_path}/") for problem in found.warnings] == [
+        'keys.yaml:2:103: warning: [1].expires: has passed: the key "c" is refused (give it a later date, or take it out)',
+        'turnout.yaml:4:108: warning: keys[0].expires: has passed: the key "a" is refused (give it a later date, or take it out)',
+    ]
+    assert [len(found.lines_of(problem)) for problem in found.warnings] == [0, 4]
+    assert load(tmp_path / "turnout.yaml", {}, at=over - 1).warnings == ()
