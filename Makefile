@@ -37,7 +37,7 @@ demo: $(READY)
 	@$(BIN)/turnout demo
 
 test: $(READY)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m $(if $(ARGS),pytest $(ARGS),tests.run)
 
 loadtest: $(READY)
 	@$(BIN)/python -m loadtests $(ARGS)
