@@ -1,7 +1,7 @@
 """The whole suite in the time of its longer half:  python -m tests.run
 
-Half of the tests mostly wait, for processes, sockets and a real vLLM; the other half mostly computes. So both halves run
-at once, each in a pytest of its own. The second one's words come when it has ended, so that they do not mix.
+Half of the tests mostly wait, for processes, sockets and a real vLLM; the other half mostly computes. So both halves
+run at once, each in a pytest of its own. The second one's words come when it has ended, so that they do not mix.
 """
 
 import subprocess
