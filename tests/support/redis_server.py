@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
@@ -11,16 +10,10 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from tests.running import free_port
 from tests.support.waiting import within
 
 MISSING = "redis-server is not installed"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class RedisServer:
