@@ -11,10 +11,11 @@ import pytest
 
 from gateway.app import Gateway as RunningGateway
 from tests.integration.conftest import Gateway, one_engine
+from tests.running import free_port
 from tests.support.json_type import Json
 from tests.support.keys import bearer, key_entry
 from tests.support.openai_bytes import CHAT, HELLO, completion
-from tests.support.redis_server import RedisServer, free_port
+from tests.support.redis_server import RedisServer
 from tests.support.scripted import ScriptedEngine, reply
 from tests.support.serving import Serving
 from tests.support.waiting import until, until_told
