@@ -243,8 +243,8 @@ ANSWER_HEADERS: Final[Mapping[str, str]] = {
     "openai-processing-ms": "Milliseconds until the head of the answer.",
     "x-ratelimit-remaining-requests": "Where requests are limited: how many may come now; also limit and reset.",
     "x-ratelimit-remaining-tokens": "Where tokens are limited: how many may be asked for now; also limit and reset.",
-    "x-turnout-engine": "Which engine answered.",
-    "x-turnout-attempts": "How many attempts it took.",
+    "x-turnout-engine": "Which engine answered, or was asked last; absent where none was.",
+    "x-turnout-attempts": "How many attempts it took; 0 where the gateway refused the request by itself.",
     "x-turnout-dropped": "Parameters that were left out for this engine.",
     "x-turnout-translated": "Parameters that were written differently for this engine.",
 }

@@ -45,7 +45,7 @@ async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Recei
     except ApiError as error:
         request_id = inbound.request_id or plane.ids()
         note_refusal(plane, inbound, request_id, error)
-        headers = replies.refusal(error, request_id, inbound.echo)
+        headers = replies.refusal(error, operation, request_id, inbound.echo)
         carrier.respond(error.status, headers, replies.error_body(error, operation, request_id))
         await carrier.flush()
         return

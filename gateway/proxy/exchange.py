@@ -258,7 +258,10 @@ class Exchange(Hedger):
 
     def _fail(self, error: ApiError) -> None:
         attempt = self._attempt
-        headers = self._headers(replies.JSON, replies.error_lines(error), self._plane.loop.time())
+        more = replies.error_lines(error)
+        if attempt is None:
+            more += replies.NO_ATTEMPT
+        headers = self._headers(replies.JSON, more, self._plane.loop.time())
         outcome = _FAILURES.get(error.status, "rejected" if error.status < 500 else "failed")
         self._finish(outcome, error.status, error=error)
         if self._opened:  # by a heartbeat: the status is out

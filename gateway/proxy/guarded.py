@@ -134,7 +134,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if not (self._answering() and self.cycle.response_started):
             request_id = self._source.plane.ids()
             body = replies.error_body(error, Operation.CHAT, request_id)
-            head = [status_line(error.status), replies.refusal(error, request_id, b"")]
+            head = [status_line(error.status), replies.refusal(error, Operation.CHAT, request_id, b"")]
             head += [b"%s: %s\r\n" % header for header in self.server_state.default_headers]
             head.append(b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body))
             self.transport.write(b"".join(head) + body)

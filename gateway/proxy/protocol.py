@@ -272,7 +272,7 @@ class GatewayProtocol(AgeingConnection):
         self._linger = True
         request_id = inbound.request_id or self._plane.ids()
         note_refusal(self._plane, inbound, request_id, error)
-        headers = replies.refusal(error, request_id, inbound.echo)
+        headers = replies.refusal(error, inbound.operation, request_id, inbound.echo)
         self.respond(error.status, headers, replies.error_body(error, inbound.operation, request_id))
 
     def answered(self) -> None:

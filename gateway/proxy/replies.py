@@ -16,6 +16,9 @@ BLOCK: Final = b"content-type: %s\r\nx-request-id: %s\r\nopenai-processing-ms: %
 """The lines that every answer has: type, request id, milliseconds, and more lines."""
 
 _ENGINE: Final = b"x-turnout-engine: %s\r\nx-turnout-attempts: %d\r\n"
+NO_ATTEMPT: Final = b"x-turnout-attempts: 0\r\n"
+"""In the place of engine and attempts where no engine was asked."""
+
 STREAM_LINES: Final = b"cache-control: no-cache\r\nx-accel-buffering: no\r\n"
 """Asks middle boxes not to hold events back."""
 
@@ -34,9 +37,12 @@ def block(content_type: bytes, request_id: bytes, seconds: float, more: bytes) -
     return BLOCK % (content_type, request_id, seconds * 1000.0, more)
 
 
-def refusal(error: ApiError, request_id: bytes, echo: bytes) -> bytes:
+def refusal(error: ApiError, operation: Operation, request_id: bytes, echo: bytes) -> bytes:
     """The lines of an answer to a request that was never served."""
-    return block(JSON, request_id, 0.0, error_lines(error) + echo)
+    more = error_lines(error) + NO_ATTEMPT
+    if operation in anthropic.ANTHROPIC:
+        more += REQUEST_ID % request_id
+    return block(JSON, request_id, 0.0, more + echo)
 
 
 def error_body(error: ApiError, operation: Operation, request_id: bytes) -> bytes:
