@@ -184,6 +184,7 @@ async def test_anthropics_clients_are_refused_in_their_own_words(guarded: Servin
     assert answer.status == 401
     assert answer.json["type"] == "error"
     assert answer.json["error"]["type"] == "authentication_error"
+    assert "'x-api-key: KEY'" in answer.json["error"]["message"]
 
 
 async def test_a_new_configuration_changes_the_keys_of_connections_that_live(
