@@ -16,8 +16,13 @@ from gateway.api import configuration, doctor, observing, planning, repository, 
 from gateway.api.fleet import EngineStatus, everywhere
 from gateway.api.view import View
 from gateway.balance.drains import DrainOrder
+from gateway.balance.endpoint import Endpoint
 from gateway.errors import ApiError, AuthenticationFailed, ModelNotFound, PermissionDenied
 from gateway.proxy.links import EngineLink
+from gateway.settings.problems import did_you_mean
+
+_LISTED: Final = 10
+"""Names that a message lists at most."""
 
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -82,16 +87,35 @@ def _link(view: View, name: str) -> EngineLink:
     """The engine of this name. Raises EngineNotFound."""
     link = view.plane.engines.get(name)
     if link is None:
-        raise EngineNotFound(f"There is no engine '{name[:200]}'. GET /admin/engines lists all.")
+        there = ", ".join(sorted(view.plane.engines)[:_LISTED])
+        hint = did_you_mean(name, view.plane.engines) or f"there is: {there}"
+        raise EngineNotFound(f"There is no engine '{name[:200]}' ({hint}). GET /admin/engines lists all.")
     return link
 
 
 async def _change(view: View, name: str, url: str | None, *, drained: bool) -> EngineStatus:
     link = _link(view, name)
-    if url is not None and all(endpoint.url != url for endpoint in link.engine.endpoints):
-        raise EngineNotFound(f"The engine '{name}' has no endpoint with this url. GET /admin/engines lists all.")
+    if url is not None:
+        there = [endpoint.url for endpoint in link.engine.endpoints]
+        found = _address(url)
+        if found not in there:
+            has = ", ".join(there[:_LISTED]) or "none now"
+            raise EngineNotFound(
+                f"The engine '{name}' has no replica {url[:200]}; it has {has}. GET /admin/engines lists all."
+            )
+        url = found
     changed = await everywhere(view, DrainOrder(name, url, drained))
     return next(engine for engine in changed if engine.name == name)
+
+
+def _address(url: str) -> str:
+    """A replica's address as `GET /admin/engines` gives it, of how people and files spell it: a slash at its end, no
+    scheme, capital letters."""
+    text = url.strip()
+    try:
+        return Endpoint(text if "://" in text else f"http://{text}").url
+    except ValueError:
+        return text
 
 
 def _refusal(view: View, request: Request) -> ApiError | None:

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from gateway.cli.running import TOKEN_VARIABLE
 from gateway.logs import printable
+from gateway.settings.crosscheck import ENGINE_NAME, ENGINE_NAME_HELP
 
 Json: TypeAlias = Any
 """Whatever the gateway says."""
@@ -135,7 +136,7 @@ def drain(
     as_json: AsJson = False,  # noqa: FBT002 - an option
 ) -> None:
     """Give a replica, or all of an engine, no more requests; what runs there is finished."""
-    found = Gateway(url, token).ask("POST", f"/engines/{engine}/drain", body={"url": replica})
+    found = Gateway(url, token).ask("POST", f"/engines/{_name(engine)}/drain", body={"url": replica})
     _engines([found], as_json=as_json)
 
 
@@ -148,7 +149,7 @@ def undrain(
     as_json: AsJson = False,  # noqa: FBT002 - an option
 ) -> None:
     """Take a replica, or all of an engine, back into service."""
-    found = Gateway(url, token).ask("POST", f"/engines/{engine}/undrain", body={"url": replica})
+    found = Gateway(url, token).ask("POST", f"/engines/{_name(engine)}/undrain", body={"url": replica})
     _engines([found], as_json=as_json)
 
 
@@ -184,6 +185,13 @@ def log_level(
         _print_json(found)
     else:
         typer.echo(found["level"])
+
+
+def _name(engine: str) -> str:
+    """An engine's name, as part of a path. Raises Refused for what would be another path."""
+    if not ENGINE_NAME.fullmatch(engine):
+        raise Refused(f"There is no engine '{printable(engine)}': {ENGINE_NAME_HELP} (turnout admin engines lists all)")
+    return engine
 
 
 def _show_config(found: Mapping[str, Any]) -> None:

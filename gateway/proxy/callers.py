@@ -91,8 +91,8 @@ def let_in(caller: Caller | None, now: float) -> Caller:
     """
     if caller is None:
         raise AuthenticationFailed(
-            "A valid API key is needed: none was sent, or it is not known here. Send it as 'Authorization: Bearer KEY', "
-            "or on /v1/messages and /v1/models as 'x-api-key: KEY'."
+            "A valid API key is needed: none was sent, or it is not known here. Send it as "
+            "'Authorization: Bearer KEY', or on /v1/messages and /v1/models as 'x-api-key: KEY'."
         )
     if caller.disabled:
         raise AuthenticationFailed("This API key is disabled. Whoever runs this gateway can give another one.")

@@ -12,7 +12,8 @@ from typing import Final
 from gateway.settings.keycheck import check_keys
 from gateway.settings.problems import Finding, Path, did_you_mean, dotted
 
-_ENGINE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ENGINE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ENGINE_NAME_HELP: Final = "an engine's name has letters, digits, dots, dashes and underscores, 64 at most"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ def _kserve(name: str, engine: Mapping[str, object]) -> Iterator[Finding]:
 
 
 def _engine(name: str, engine: Mapping[str, object]) -> Iterator[Finding]:
-    if not _ENGINE_NAME.fullmatch(name):
-        message = "an engine's name has letters, digits, dots, dashes and underscores, 64 at most"
+    if not ENGINE_NAME.fullmatch(name):
+        message = ENGINE_NAME_HELP
         yield Finding(("engines", name), message, at_key=True)
     kind = engine.get("kind")
     if kind in ("vllm", "trtllm") and _is_true(engine.get("embeddings")):

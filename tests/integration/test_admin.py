@@ -116,6 +116,36 @@ async def test_a_drained_endpoint_finishes_what_it_has_and_gets_nothing_new(
     await serving.settled()
 
 
+@pytest.mark.parametrize("spelled", ["{url}/", "{url}//", "HTTP://{host}", "{host}", "{host}/", " {url} "])
+async def test_a_replica_may_be_spelled_as_in_the_file(gateway: Gateway, engine: ScriptedEngine, spelled: str) -> None:
+    serving = await gateway(one_engine(engine), whole=True)
+    url = spelled.format(url=engine.url, host=engine.url.removeprefix("http://"))
+    for order, states in (("drain", {"draining"}), ("undrain", {"up", "unknown"})):
+        answer = await call(serving, "POST", f"/admin/engines/e/{order}", {"url": url})
+        assert answer.status == 200
+        assert answer.json["endpoints"][0]["state"] in states
+
+
+@pytest.mark.parametrize(
+    ("path", "url", "told"),
+    [
+        ("/admin/engines/e/drain", "http://127.0.0.1:1", "no replica http://127.0.0.1:1; it has {url}."),
+        ("/admin/engines/e/drain", "not a url", "no replica not a url; it has {url}."),
+        ("/admin/engines/e/undrain", "", "it has {url}."),
+        ("/admin/engines/E/undrain", "{url}", "There is no engine 'E' (did you mean \"e\"?)."),
+        ("/admin/engines/zzz/undrain", "{url}", "There is no engine 'zzz' (there is: e)."),
+    ],
+)
+async def test_who_names_what_is_not_there_is_told_what_is(
+    gateway: Gateway, engine: ScriptedEngine, path: str, url: str, told: str
+) -> None:
+    serving = await gateway(one_engine(engine), whole=True)
+    answer = await call(serving, "POST", path, {"url": url.format(url=engine.url)})
+
+    assert (answer.status, answer.error["code"]) == (404, "engine_not_found")
+    assert told.format(url=engine.url) in str(answer.error["message"])
+
+
 async def test_a_whole_engine_is_drained_without_a_url(gateway: Gateway, engine: ScriptedEngine) -> None:
     engine.answer(reply(completion()))
     serving = await gateway(one_engine(engine), whole=True)

@@ -73,6 +73,18 @@ async def test_replicas_are_shown_and_drained(admin: Admin, gateway: Gateway, en
     assert "There is no engine 'nobody'" in err
 
 
+@pytest.mark.parametrize("name", ["e/undrain?x=", "..", "", "ü/é", "e#", "e%2fundrain%3f"])
+async def test_what_is_no_name_reaches_no_other_path(
+    admin: Admin, gateway: Gateway, engine: ScriptedEngine, name: str
+) -> None:
+    serving = await gateway(one_engine(engine), whole=True)
+    code, out, err = await admin(serving, "drain", name)
+
+    assert (code, out) == (1, "")
+    assert f"There is no engine '{name}'" in err
+    assert "draining" not in (await admin(serving, "engines"))[1]
+
+
 async def test_errors_are_listed(admin: Admin, gateway: Gateway, engine: ScriptedEngine) -> None:
     engine.answer(reply({"error": {"message": "no", "code": 500}}, status=500))
     serving = await gateway(one_engine(engine), whole=True)
