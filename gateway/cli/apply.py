@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway.background.fetch import Fetch
-from gateway.cli.files import replace_whole
+from gateway.cli.files import put_back, replace_whole
 from gateway.cli.plan import UNSAFE, plan_against
 from gateway.cli.plan_view import show_plan
 from gateway.cli.report import read_settings
@@ -42,12 +42,12 @@ class Unsafe(NotApplied):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What is to be written, and where. `before` is what is there now."""
+    """What is to be written, and where. `before` is what is there now; None: there is no file."""
 
     loaded: Loaded
     content: bytes
     target: Path
-    before: bytes
+    before: bytes | None
     hash: str
 
     @property
@@ -132,7 +132,12 @@ def _source(running: RunningGateway, in_force: InForce) -> Path:
 def _edit(loaded: Loaded, target: Path) -> Edit:
     """Reads what is to be written, and makes sure that it is as good at its place, where a keys file may be another."""
     content = loaded.source.read_bytes()
-    number, name = tempfile.mkstemp(dir=Path(os.path.realpath(target)).parent, prefix=f".{target.name}.", suffix=".try")
+    place = Path(os.path.realpath(target))
+    if not place.parent.is_dir():
+        raise NotApplied(f"there is no folder {place.parent}: --to names the gateway's own file")
+    if place.is_dir():
+        raise NotApplied(f"{target} is a folder, and a file is needed: --to names the gateway's own file")
+    number, name = tempfile.mkstemp(dir=place.parent, prefix=f".{target.name}.", suffix=".try")
     trial = Path(name)
     try:
         with os.fdopen(number, "wb") as file:
@@ -140,23 +145,33 @@ def _edit(loaded: Loaded, target: Path) -> Edit:
         there = read_settings(trial)
     finally:
         trial.unlink()
-    return Edit(loaded, content, target, target.read_bytes() if target.exists() else b"", there.text_hash)
+    return Edit(loaded, content, target, target.read_bytes() if target.exists() else None, there.text_hash)
 
 
 async def carry_out(running: RunningGateway, edit: Edit, patience: float) -> None:
-    """Writes the file and waits until it is in force; what the gateway refuses is taken back.
+    """Writes the file and waits until it is in force; what does not come in force is taken back.
 
     Raises:
         NotApplied: it is not.
     """
-    if not edit.in_place:
-        replace_whole(edit.target, edit.content)
-    refusal = await _refusal(running, edit, patience)
+    if edit.in_place:
+        refusal = await _refusal(running, edit, patience)
+        if refusal is not None:
+            raise Refused(f"the gateway refuses it, and goes on with what it had: {refusal}")
+        return
+    replace_whole(edit.target, edit.content)
+    try:
+        refusal = await _refusal(running, edit, patience)
+    except typer.TyperException as error:
+        put_back(edit.target, edit.before)
+        told = f"(nothing stays written: {edit.target} is as it was before)"
+        raise NotApplied(f"{error.message} {told}") from None
+    except BaseException:  # whoever stops the command leaves nothing half done either
+        put_back(edit.target, edit.before)
+        raise
     if refusal is None:
         return
-    if edit.in_place:
-        raise Refused(f"the gateway refuses it, and goes on with what it had: {refusal}")
-    replace_whole(edit.target, edit.before)
+    put_back(edit.target, edit.before)
     await running.reload()
     raise Refused(f"the gateway refuses it, and {edit.target} is as it was before: {refusal}")
 

@@ -35,6 +35,14 @@ def replace_whole(path: Path, content: bytes) -> None:
     _settle(target.parent)
 
 
+def put_back(path: Path, content: bytes | None) -> None:
+    """Makes the file what it was before `replace_whole`; None: there was none."""
+    if content is None:
+        Path(os.path.realpath(path)).unlink(missing_ok=True)
+    else:
+        replace_whole(path, content)
+
+
 def _as_before(target: Path, number: int) -> None:
     try:
         before = target.stat()

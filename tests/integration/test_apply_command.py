@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import stat
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from engines.simulator import simulated
 from tests.running import free_port
 from tests.support.json_type import Json
 from tests.support.process import Process, clean_environment
-from tests.support.waiting import within
+from tests.support.scripted import ScriptedEngine, hang_up, reply
+from tests.support.waiting import until, within
 
 Start = Callable[..., Awaitable[str]]
 Run = Callable[..., Awaitable[Process]]
@@ -62,6 +64,10 @@ def tree(url: str, models: Mapping[str, Json], **more: Json) -> dict[str, Json]:
 def write(path: Path, content: Mapping[str, Json]) -> Path:
     path.write_text(json.dumps(content))
     return path
+
+
+def names(folder: Path) -> set[str]:
+    return {found.name for found in folder.iterdir()}
 
 
 async def models(gateway: str) -> list[str]:
@@ -133,8 +139,7 @@ async def test_an_edit_is_written_and_in_force_when_the_command_ends(
     assert await models(gateway) == ["m", "big"]
     assert link.readlink() == Path("real.yaml")
     assert (real.read_bytes(), stat.S_IMODE(real.stat().st_mode)) == (new.read_bytes(), 0o640)
-    names = {"gateway", "new.yaml", "real.yaml", "running.yaml", "stderr", "stdout"}
-    assert {found.name for found in real.parent.iterdir()} == names
+    assert names(real.parent) == {"gateway", "new.yaml", "real.yaml", "running.yaml", "stderr", "stdout"}
 
     done = await run("apply", new, "--against", gateway)
     assert (done.popen.returncode, done.stdout) == (0, f"{gateway} has it in force already\n")
@@ -241,12 +246,64 @@ async def test_the_wrong_file_and_no_file_are_explained(start: Start, run: Run, 
     other = tmp_path / "other.yaml"
     done = await run("apply", new, "--to", other, "--against", gateway, "--yes", "--timeout", "0")
     assert done.popen.returncode == 1
-    assert done.stderr == f"turnout: {gateway} does not have it in force after 0 s: is {other} its file?\n"
+    why = f"{gateway} does not have it in force after 0 s: is {other} its file?"
+    assert done.stderr == f"turnout: {why} (nothing stays written: {other} is as it was before)\n"
+    assert not other.exists()
+    other.write_bytes(b"# of somebody else")
+    done = await run("apply", new, "--to", other, "--against", gateway, "--yes", "--timeout", "0")
+    assert (done.popen.returncode, other.read_bytes()) == (1, b"# of somebody else")
 
     fileless = await start("--engine", f"vllm={url}", "--port", "0")
     done = await run("apply", new, "--against", fileless, "--yes")
     assert done.popen.returncode == 1
     assert done.stderr == f"turnout: {fileless} was started without a file: start it with --config FILE\n"
+
+
+async def test_who_stops_waiting_leaves_the_file_as_it_was(start: Start, tmp_path: Path, url: str) -> None:
+    running = write(tmp_path / "running.yaml", tree(url, {"m": {"engine": "q"}}))
+    gateway = await start("--config", str(running), "--port", "0")
+    new = write(tmp_path / "new.yaml", tree(url, {"big": {"engine": "q"}}))
+    other = tmp_path / "other.yaml"
+    process = Process(tmp_path, "apply", str(new), "--to", str(other), "--against", gateway, "--yes")
+    await until(other.exists, what="the file")
+    process.popen.send_signal(signal.SIGINT)
+    await process.ended()
+
+    assert process.popen.returncode == 130
+    assert process.stderr == ""
+    assert names(tmp_path) == {"gateway", "new.yaml", "running.yaml", "stderr", "stdout"}
+
+
+async def test_a_gateway_that_ends_meanwhile_leaves_the_file_as_it_was(
+    run: Run, tmp_path: Path, engine: ScriptedEngine
+) -> None:
+    """Whoever starts it again has what ran before."""
+    running = write(tmp_path / "running.yaml", tree("http://127.0.0.1:1", {"m": {"engine": "q"}}))
+    before = running.read_bytes()
+    answer = {"hash": "0", "source": str(running), "error": None, "restart_needed": [], "settings": json.loads(before)}
+    engine.on("/admin/config?full=true", reply(answer))
+    engine.on("/admin/engines", reply(b"[]"))
+    engine.on("/admin/reload", hang_up)
+    new = write(tmp_path / "new.yaml", tree("http://127.0.0.1:1", {"m": {"engine": "q", "policy": "round_robin"}}))
+    done = await run("apply", new, "--against", engine.url, "--yes", "--force")
+
+    assert (done.popen.returncode, running.read_bytes()) == (1, before)
+    assert f"(nothing stays written: {running} is as it was before)\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("to", "told"),
+    [("nowhere/x.yaml", "there is no folder {at}/nowhere"), (".", "{at} is a folder, and a file is needed")],
+)
+async def test_a_place_that_cannot_be_written_is_named(
+    start: Start, run: Run, tmp_path: Path, url: str, to: str, told: str
+) -> None:
+    running = write(tmp_path / "running.yaml", tree(url, {"m": {"engine": "q"}}))
+    gateway = await start("--config", str(running), "--port", "0")
+    done = await run("apply", running, "--to", f"{tmp_path}/{to}", "--against", gateway, "--yes")
+
+    assert (done.popen.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"turnout: {told.format(at=tmp_path)}")
 
 
 async def test_an_invalid_file_is_code_2(run: Run, tmp_path: Path) -> None:
