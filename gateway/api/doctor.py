@@ -7,7 +7,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from gateway.api.view import View
-from gateway.doctor import Level, results
+from gateway.doctor import results
+from gateway.doctor.finding import Level
 
 
 class Found(BaseModel):

@@ -1,84 +1,19 @@
-"""The `turnout` command: one row per subcommand, each loaded only when it runs."""
+"""The `turnout` command.
 
-import difflib
+What has been loaded once stays in memory for as long as a process lives, and `turnout serve` lives long. So the way in
+is light: a plain `turnout serve` is read here and loads what serves, and nothing else; all other commands, and whatever
+is not plain about this one, go to `commands`.
+"""
+
 import importlib
 import io
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Final, TextIO
+from typing import TextIO
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """Where a subcommand's typer-annotated function is, or the typer application of a group of subcommands."""
-
-    name: str
-    module: str
-    function: str
-
-
-_GROUPS: Final = ("admin", "engines", "keys", "tools")
-COMMANDS: Final = tuple(
-    Command(name, f"gateway.cli.{name}", name)
-    for name in (
-        "apply",
-        "check",
-        "demo",
-        "doctor",
-        "init",
-        "plan",
-        "serve",
-        "simulate",
-        "usage",
-        "version",
-    )
-) + tuple(Command(name, f"gateway.cli.{name}", "app") for name in _GROUPS)
-_ROWS: Final = {row.name: row for row in COMMANDS}
-
-
-class UnknownCommand(typer.TyperException):
-    """A subcommand that does not exist."""
-
-    exit_code = 2
-
-
-class LazyGroup(TyperGroup):
-    """Imports a subcommand's module when the subcommand is asked for, so that the quick ones start quickly."""
-
-    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - the group's interface
-        """The names, in the order of the table."""
-        return list(_ROWS)
-
-    def get_command(self, ctx: object, cmd_name: str) -> TyperCommand | TyperGroup | None:  # noqa: ARG002 - see above
-        """The subcommand, built from its function, or the group."""
-        row = _ROWS.get(cmd_name)
-        if row is None:
-            return None
-        found = getattr(importlib.import_module(row.module), row.function)
-        wrapped = typer.Typer(add_completion=False, rich_markup_mode=self.rich_markup_mode)
-        if isinstance(found, typer.Typer):
-            found.rich_markup_mode = self.rich_markup_mode
-            wrapped = found
-        else:
-            wrapped.command(row.name)(found)
-        command = get_command(wrapped)
-        return command if isinstance(command, TyperCommand | TyperGroup) else None
-
-    def resolve_command(
-        self, ctx: object, args: list[str]
-    ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
-        """The subcommand that the arguments begin with, and the rest of them."""
-        name, *rest = args
-        if name not in _ROWS:
-            close = difflib.get_close_matches(name, _ROWS, n=1)
-            suggestion = f'did you mean "{close[0]}"?' if close else "see turnout --help"
-            raise UnknownCommand(f'no command "{name}" ({suggestion})')
-        return name, self.get_command(ctx, name), rest
+from gateway.cli.failing import Failure, Told
+from gateway.cli.plain import plain_serve
+from gateway.cli.sparing import spared_libraries
 
 
 class SparedPipe(io.FileIO):
@@ -98,58 +33,35 @@ def _spared(stream: TextIO) -> TextIO:
     return io.TextIOWrapper(buffered, stream.encoding, stream.errors, line_buffering=bool(stream.line_buffering))
 
 
-def _about(
-    version: Annotated[  # noqa: FBT002 - an option
-        bool, typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True)
-    ] = False,
-) -> None:
-    """One OpenAI endpoint in front of vLLM, TensorRT-LLM and Triton."""
-    del version  # `main` makes the command of it
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line and gives its exit code; every error is one line on stderr.
-
-    A subcommand reports a failure by raising `typer.TyperException` (one line, exit code 1), or by printing and raising
-    `typer.Exit`.
-    """
+    """Runs the command line and gives its exit code; every error is one line on stderr."""
     if arguments is None:
         sys.stdout, sys.stderr = _spared(sys.stdout), _spared(sys.stderr)
-    given = _meant(list(sys.argv[1:] if arguments is None else arguments))
-    app = typer.Typer(
-        cls=LazyGroup,
-        add_completion=False,
-        rich_markup_mode="rich" if sys.stdout.isatty() else None,
-        context_settings={"help_option_names": ["--help", "-h"]},
-    )
-    app.callback()(_about)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = get_command(app).main(given, prog_name="turnout", standalone_mode=False)
-    except typer.TyperException as error:
-        _complain(error)
-        return error.exit_code
-    except typer.Abort:
-        return 130
+        return _run(given)
+    except Told as told:
+        return told.code
+    except Failure as failure:
+        why = str(failure)
     except OSError as error:
         about = f"{error.filename}: " if error.filename is not None else ""
-        typer.echo(f"turnout: {about}{error.strerror or error}", err=True)
-        return 1
-    return result if isinstance(result, int) else 0
+        why = f"{about}{error.strerror or error}"
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+    print(f"turnout: {why}", file=sys.stderr)
+    return 1
 
 
-def _meant(given: list[str]) -> list[str]:
-    """The arguments, completed where they leave no doubt: help for nothing, or for a group of commands alone."""
-    if not given:
-        return ["--help"]
-    if given[0] in {"--version", "-V"}:
-        return ["version", *given[1:]]
-    if len(given) == 1 and given[0] in _GROUPS:
-        return [*given, "--help"]
-    return given
-
-
-def _complain(error: typer.TyperException) -> None:
-    command = getattr(getattr(error, "ctx", None), "command_path", None)
-    hint = f" (see {command} --help)" if command else ""
-    message = " ".join(error.format_message().split()).removesuffix(".")
-    typer.echo(f"{command or 'turnout'}: {message}{hint}", err=True)
+def _run(given: list[str]) -> int:
+    """By name, for one of the two is all that is loaded."""
+    order = plain_serve(given)
+    code: int
+    if order is None:
+        code = importlib.import_module("gateway.cli.commands").run(given)
+    else:
+        with spared_libraries():
+            serving = importlib.import_module("gateway.cli.serving")
+        code = serving.serve(order)
+    return code

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from gateway.cli.report import as_github, as_json, show_problems
-from gateway.settings import ConfigErrors, Engine, Loaded, Model, load
+from gateway.settings import ConfigErrors, Engine, Loaded, Model
+from gateway.settings.advice import load_advised
 from gateway.settings.json_schema import json_schema_text
 from gateway.settings.problems import Problem
 from gateway.settings.reference import reference_text
@@ -52,7 +53,7 @@ def check(
         typer.echo(json_schema_text() if schema else reference_text(), nl=False)
         return
     try:
-        loaded: Loaded | ConfigErrors = load(file, os.environ, at=time.time())
+        loaded: Loaded | ConfigErrors = load_advised(file, os.environ, at=time.time())
     except ConfigErrors as errors:
         loaded = errors
     problems = loaded.problems if isinstance(loaded, ConfigErrors) else loaded.warnings

@@ -15,6 +15,7 @@ from engines.registry import profile
 from engines.simulator import Pace, simulated
 from gateway import logs
 from gateway.app import create_app
+from gateway.cli.failing import Failure
 from gateway.cli.listening import bind
 from gateway.cli.server import server_for
 from gateway.settings import Server, Settings
@@ -109,5 +110,5 @@ async def _run(port: int | None) -> bool:
 def _listen(server: Server) -> list[socket.socket]:
     try:
         return bind(server.model_copy(update={"port": USUAL_PORT}))
-    except typer.TyperException:
+    except Failure:
         return bind(server)

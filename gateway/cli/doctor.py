@@ -17,10 +17,12 @@ from rich.text import Text
 
 from gateway.background.resolver import look_up
 from gateway.cli.report import read_settings
-from gateway.doctor import Diagnosis, Examination, Finding, Level, Lines, results
+from gateway.doctor import results
 from gateway.doctor.asker import Asker, Patience
 from gateway.doctor.discovered import with_models
-from gateway.doctor.finding import counted
+from gateway.doctor.examination import Examination
+from gateway.doctor.finding import Diagnosis, Finding, Level, counted
+from gateway.doctor.subject import Lines
 from gateway.settings import Loaded
 from gateway.settings.document import read_document
 from gateway.settings.values import MANY_ADDRESSES

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-import typer
-
+from gateway.cli.failing import Failure
 from gateway.settings import Server
 
 BACKLOG: Final = 4096
@@ -26,7 +25,7 @@ def bind(server: Server, *, take_over: bool = False) -> list[socket.socket]:
     A port that somebody listens on is refused, unless ``take_over`` says to share it with a gateway of the same user.
 
     Raises:
-        typer.TyperException: the address cannot be had.
+        Failure: the address cannot be had.
     """
     bound: list[socket.socket] = []
     port = server.port
@@ -50,7 +49,7 @@ def bind(server: Server, *, take_over: bool = False) -> list[socket.socket]:
             one.close()
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         more = "" if take_over or error.errno != errno.EADDRINUSE else "; --take-over shares it with another gateway"
-        raise typer.TyperException(f"cannot listen on {server.host}:{port}: {why}{more}") from None
+        raise Failure(f"cannot listen on {server.host}:{port}: {why}{more}") from None
     return bound
 
 

@@ -14,12 +14,12 @@ from types import FrameType
 from typing import Any, Final, Protocol, runtime_checkable
 
 import structlog
-import typer
 import uvicorn
 
 from gateway.api.obeying import obey
 from gateway.api.ops import snapshot
 from gateway.app import Application, Gateway
+from gateway.cli.failing import Failure
 from gateway.cli.listening import BACKLOG, Waiting, url_of
 from gateway.proxy.carriers import Carrier, protocol_of
 from gateway.supervisor.link import Link
@@ -221,10 +221,10 @@ def member_server(application: Application, line: socket.socket, carrier: Carrie
 
 
 def require_parts() -> None:
-    """Raises typer.TyperException."""
+    """Raises Failure."""
     missing = [name for name in ("uvloop", "httptools") if find_spec(name) is None]
     if missing:
-        raise typer.TyperException(f"{' and '.join(missing)} must be installed: the gateway does not run without")
+        raise Failure(f"{' and '.join(missing)} must be installed: the gateway does not run without")
 
 
 def _config(application: Application, carrier: Carrier) -> uvicorn.Config:

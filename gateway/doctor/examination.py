@@ -12,7 +12,7 @@ from gateway.doctor.asker import Asker, Patience
 from gateway.doctor.asking import Answers, How, Question
 from gateway.doctor.checks import connection, identity, inference, listing, reaching, schema, streaming, thoughts, tools
 from gateway.doctor.checks.check import ModelCheck, SiteCheck
-from gateway.doctor.finding import Finding, Level
+from gateway.doctor.finding import Diagnosis, Finding, Level
 from gateway.doctor.subject import Lines, Site, Subject
 from gateway.settings.tree import Settings
 from gateway.settings.values import MANY_ADDRESSES
@@ -50,19 +50,6 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         """Both."""
         return Cost(self.requests + other.requests, self.tokens + other.tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """What was found, and the version of each engine that told it."""
-
-    findings: tuple[Finding, ...]
-    versions: Mapping[str, str]
-
-    def failed(self, *, strict: bool) -> bool:
-        """Whether anything is wrong; ``strict``: warnings count."""
-        bad = (Level.ERROR, Level.WARNING) if strict else (Level.ERROR,)
-        return any(finding.level in bad for finding in self.findings)
 
 
 @dataclass(slots=True)

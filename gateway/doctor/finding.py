@@ -1,6 +1,6 @@
 """What a check has to say."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -40,6 +40,19 @@ class Finding:
             "evidence": self.evidence,
             "fix": self.fix,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was found, and the version of each engine that told it."""
+
+    findings: tuple[Finding, ...]
+    versions: Mapping[str, str]
+
+    def failed(self, *, strict: bool) -> bool:
+        """Whether anything is wrong; ``strict``: warnings count."""
+        bad = (Level.ERROR, Level.WARNING) if strict else (Level.ERROR,)
+        return any(finding.level in bad for finding in self.findings)
 
 
 def counted(findings: Iterable[Finding], level: Level) -> int:

@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.doctor.examination import Diagnosis
-from gateway.doctor.finding import Finding, Level
+from gateway.doctor.finding import Diagnosis, Finding, Level
 
 UNKNOWN: Final = "unknown"
 """The version of an engine that does not tell."""

@@ -5,6 +5,7 @@ here; one that is sure belongs to `crosscheck`.
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path as File
 from typing import Final
 
 from engines.naming import task_of_name
@@ -14,12 +15,24 @@ from gateway.settings.advice_gpus import crowded_gpus
 from gateway.settings.advice_launches import advise_on_launches, keep_alive_of, parser_of
 from gateway.settings.advice_timeouts import contradicting_timeouts
 from gateway.settings.engines import Engine
+from gateway.settings.loading import Loaded, load
 from gateway.settings.models import Model
 from gateway.settings.problems import Finding, Path, dotted
 from gateway.settings.tree import Settings
 from gateway.settings.units import duration_text
 from gateway.settings.values import MANY_ADDRESSES
 from gateway.wire.tools.facts import NO_PARSER, known_format
+
+
+def load_advised(path: File | None, environ: Mapping[str, str], *, at: float | None = None) -> Loaded:
+    """The same as `loading.load`, with warnings; with `at`, Unix seconds, about keys too that have expired by then.
+
+    Raises:
+        ConfigErrors: with every mistake that can be seen at once.
+    """
+    return load(
+        path, environ, lambda settings: (*advise(settings), *(() if at is None else expired_keys(settings, at)))
+    )
 
 
 def advise(settings: Settings) -> Iterator[Finding]:

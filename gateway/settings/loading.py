@@ -1,15 +1,14 @@
 """From a file and an environment to settings, or to everything that is wrong with them."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
-from typing import Final
+from typing import Final, TypeAlias
 
 from pydantic import ValidationError
 
-from gateway.settings.advice import advise, expired_keys
 from gateway.settings.crosscheck import crosscheck
 from gateway.settings.document import Document, Position, read_document
 from gateway.settings.environment import apply, origin_of, overrides
@@ -22,13 +21,17 @@ from gateway.settings.unsupported import not_yet
 FILE_VARIABLE: Final = "TURNOUT_CONFIG"
 DEFAULT_FILES: Final = (File("turnout.yaml"), File("config/turnout.yaml"))
 
+Advise: TypeAlias = Callable[[Settings], Iterable[Finding]]
+"""Says what is probably not meant."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """Settings, the file they come from, and the SHA-256 of what was read (64 hex digits).
 
     `files` are all files whose text is part of it: the source, the keys file if there is one, and those of secrets.
-    `warnings` are about what is allowed and probably not meant; `lines` are the source's, secrets masked.
+    `warnings` are about what is allowed and probably not meant, for those who want them; `lines` are the source's,
+    secrets masked.
     """
 
     settings: Settings
@@ -43,10 +46,10 @@ class Loaded:
         return self.lines if problem.file == str(self.source) else ()
 
 
-def load(path: File | None, environ: Mapping[str, str], *, at: float | None = None) -> Loaded:
+def load(path: File | None, environ: Mapping[str, str], advise: Advise | None = None) -> Loaded:
     """Reads `path`, else the file that TURNOUT_CONFIG names, else `./turnout.yaml`, else `config/turnout.yaml`.
 
-    With `at`, Unix seconds, keys that have expired by then are among the warnings.
+    Without `advise` there are no warnings (`advice.load_advised`).
 
     Raises:
         ConfigErrors: with every mistake that can be seen at once.
@@ -69,7 +72,7 @@ def load(path: File | None, environ: Mapping[str, str], *, at: float | None = No
     texts = text if further.text is None else f"{text}\0{further.text}"
     keys = () if further.text is None else (File(further.file),)
     files = (source, *keys, *dict.fromkeys(_secret_files(tree)))
-    odd = [*advise(settings), *(expired_keys(settings, at) if at is not None else ())]
+    odd = () if advise is None else advise(settings)
     placed = [(further.placed(one) or place.placed(one), one.rule) for one in odd]
     warned = (replace(problem, level=Level.WARNING, rule=rule) for problem, rule in placed)
     warnings = tuple(sorted(warned, key=lambda problem: problem.order))

@@ -8,8 +8,10 @@ from engines.profile import EngineKind
 from engines.simulator import Pace, SimulatedModel, build_app
 from engines.simulator.pace import NO_FAULTS, Faults
 from engines.simulator.server import listening
-from gateway.doctor import Examination, Finding, Lines
 from gateway.doctor.asker import Patience
+from gateway.doctor.examination import Examination
+from gateway.doctor.finding import Finding
+from gateway.doctor.subject import Lines
 from gateway.settings import load
 from gateway.settings.document import read_document
 

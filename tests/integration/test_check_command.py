@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import COMMANDS
+from gateway.cli.commands import COMMANDS
 from tests.conftest import ROOT
 
 GOOD = """\

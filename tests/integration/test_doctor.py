@@ -17,8 +17,8 @@ from engines.simulator.models import Task
 from engines.simulator.pace import Faults
 from engines.simulator.server import RunningEngine, listening
 from engines.simulator.wire import Request
-from gateway.doctor import Level
 from gateway.doctor.asker import Patience
+from gateway.doctor.finding import Level
 from tests.integration.doctor import Doctor, engine, examination
 from tests.running import free_port
 from tests.support.bent import Bent, Change

@@ -10,7 +10,7 @@ from engines.simulator import SimulatedModel
 from engines.simulator.markup import Markup
 from engines.simulator.script import Answer, Thought, Turn, tiny_script
 from engines.simulator.server import listening
-from gateway.doctor import Level
+from gateway.doctor.finding import Level
 from tests.integration.doctor import Doctor, engine
 from tests.support.bent import Bent
 

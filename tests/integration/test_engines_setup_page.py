@@ -18,7 +18,6 @@ import pytest
 
 from engines.launch.install import INSTALL
 from gateway.cli import main
-from gateway.settings import load
 from tests.conftest import ROOT
 from tests.running import LOOPBACK, answers, free_port, running
 
@@ -83,7 +82,7 @@ def test_commands_print_what_the_page_shows() -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_files_are_valid_and_all_but_one_without_a_warning(name: str, tmp_path: Path) -> None:
     write_files(tmp_path)
-    loaded = load(tmp_path / name, {"QWEN_KEY": "key"})
+    loaded = load_advised(tmp_path / name, {"QWEN_KEY": "key"})
 
     assert bool(loaded.warnings) == (name == "wrong.yaml")
 

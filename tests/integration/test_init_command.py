@@ -9,7 +9,8 @@ import httpx2
 import pytest
 
 from engines.simulator import simulated
-from gateway.settings import Settings, load
+from gateway.settings import Settings
+from gateway.settings.advice import load_advised
 from tests.running import free_port
 from tests.support.json_type import Json
 from tests.support.openai_bytes import EMBEDDINGS
@@ -32,7 +33,7 @@ async def run(tmp_path: Path, nothing_unheard: None) -> Run:
 
 def written(tmp_path: Path, **environ: str) -> Settings:
     """The file as it was written; it has no warning either."""
-    loaded = load(tmp_path / "turnout.yaml", environ)
+    loaded = load_advised(tmp_path / "turnout.yaml", environ)
     assert loaded.warnings == ()
     return loaded.settings
 

@@ -5,11 +5,11 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-import typer
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from gateway.app import create_app
+from gateway.cli.failing import Failure
 from gateway.cli.listening import bind, url_of
 from gateway.cli.server import GatewayServer
 from gateway.settings import Server, Settings
@@ -48,7 +48,7 @@ def test_a_url_can_be_used_as_it_is(bound: list[socket.socket]) -> None:
 
 
 def test_a_host_that_does_not_exist_is_one_readable_line() -> None:
-    with pytest.raises(typer.TyperException, match=r"cannot listen on no\.such\.host\.invalid:0: "):
+    with pytest.raises(Failure, match=r"cannot listen on no\.such\.host\.invalid:0: "):
         bind(Server(host="no.such.host.invalid", port=0))
 
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-import typer
 
+from gateway.cli.failing import Failure
 from gateway.cli.listening import Waiting, bind
 from gateway.settings import Server
 from tests.support.client import Client
@@ -161,7 +161,7 @@ def test_a_port_is_shared_only_with_who_asks_for_it() -> None:
     (first,) = bind(Server(port=0))
     port = first.getsockname()[1]
     try:
-        with pytest.raises(typer.TyperException, match="--take-over shares it"):
+        with pytest.raises(Failure, match="--take-over shares it"):
             bind(Server(port=port))
         (second,) = bind(Server(port=port), take_over=True)
         second.close()

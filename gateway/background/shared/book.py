@@ -5,9 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from redis.exceptions import RedisError
-
-from gateway.background.shared.clients import Client
+from gateway.background.shared.client import Client, RedisFault
 from gateway.balance.limits.windows import DAY, today
 from gateway.errors import UsageUnavailable
 from gateway.usage import KEPT_DAYS, UsageBook, UsageRow
@@ -30,7 +28,7 @@ async def read_usage(client: Client, base: str, since: str, until: str) -> list[
             for day in last_days(time.time(), KEPT_DAYS):
                 if since <= day <= until:
                     found += rows_of(day, await client.execute_command("HGETALL", f"{base}:u:{day}"))
-    except (RedisError, OSError, TimeoutError):
+    except (RedisFault, OSError, TimeoutError):
         raise UsageUnavailable("Redis, which keeps the usage, does not answer.", retry_after=1.0) from None
     return UsageBook(found).sorted()
 

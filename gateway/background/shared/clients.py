@@ -1,24 +1,13 @@
 """Clients of Redis as they are needed here, over those of redis-py."""
 
-from collections.abc import Awaitable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from redis.asyncio import Connection, Redis
 from redis.asyncio.cluster import RedisCluster
-from redis.exceptions import ResponseError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
-
-class Client(Protocol):
-    """What is needed of a client."""
-
-    def execute_command(self, *args: Any) -> Awaitable[Any]:  # noqa: ANN401 - what a command takes and gives is its own
-        """One command."""
-
-    def exchange(self, *args: Any) -> Awaitable[Any]:  # noqa: ANN401 - as above
-        """One command of those that are sent one after another; at less cost where that is possible."""
-
-    def aclose(self) -> Awaitable[None]:
-        """Ends all connections."""
+from gateway.background.shared.client import RedisFault, UnknownScript
 
 
 class Direct:
@@ -33,21 +22,26 @@ class Direct:
         self._sentinels = sentinels
         self._own: Connection | None = None
 
-    def execute_command(self, *args: Any) -> Awaitable[Any]:  # noqa: ANN401 - as `Client`
+    async def execute_command(self, *args: Any) -> Any:  # noqa: ANN401 - as `Client`
         """One command (`Client`)."""
-        found: Awaitable[Any] = self._redis.execute_command(*args)  # type: ignore[no-untyped-call]
-        return found
+        try:
+            return await self._redis.execute_command(*args)  # type: ignore[no-untyped-call]
+        except RedisError as error:
+            raise _fault(error) from error
 
     async def exchange(self, *args: Any) -> Any:  # noqa: ANN401 - as `Client`
         """One command on the connection for them (`Client`). Given up in the middle, that connection is closed."""
         own = self._own
-        if own is None:
-            own = self._own = await self._redis.connection_pool.get_connection()  # type: ignore[no-untyped-call]
         try:
+            if own is None:
+                own = self._own = await self._redis.connection_pool.get_connection()  # type: ignore[no-untyped-call]
             await own.send_command(*args)
             return await own.read_response()
-        except ResponseError:
-            raise  # an answer too: the connection can be used on
+        except ResponseError as error:
+            raise _fault(error) from error  # an answer too: the connection can be used on
+        except RedisError as error:
+            await self._drop()
+            raise _fault(error) from error
         except BaseException:
             await self._drop()
             raise
@@ -60,9 +54,12 @@ class Direct:
 
     async def aclose(self) -> None:
         """Ends all connections (`Client`)."""
-        await self._drop()
-        for one in (self._redis, *self._sentinels):
-            await one.aclose()
+        try:
+            await self._drop()
+            for one in (self._redis, *self._sentinels):
+                await one.aclose()
+        except RedisError as error:
+            raise _fault(error) from error
 
 
 class Clustered:
@@ -71,15 +68,27 @@ class Clustered:
     def __init__(self, cluster: RedisCluster) -> None:
         self._cluster = cluster
 
-    def execute_command(self, *args: Any) -> Awaitable[Any]:  # noqa: ANN401 - as `Client`
+    async def execute_command(self, *args: Any) -> Any:  # noqa: ANN401 - as `Client`
         """One command (`Client`)."""
-        found: Awaitable[Any] = self._cluster.execute_command(*args)
-        return found
+        try:
+            return await self._cluster.execute_command(*args)
+        except RedisError as error:
+            raise _fault(error) from error
 
     exchange = execute_command
 
     async def aclose(self) -> None:
         """Ends all connections (`Client`). The client itself closes none before it has seen a whole cluster."""
-        await self._cluster.aclose()
-        for kind in ("nodes_cache", "startup_nodes"):
-            await self._cluster.nodes_manager.aclose(kind)
+        try:
+            await self._cluster.aclose()
+            for kind in ("nodes_cache", "startup_nodes"):
+                await self._cluster.nodes_manager.aclose(kind)
+        except RedisError as error:
+            raise _fault(error) from error
+
+
+def _fault(error: RedisError) -> RedisFault:
+    """The same in words that hold no address and no password: the code of an answer, or the kind of error."""
+    code = str(error).partition(" ")[0]
+    said = code if code.isupper() and code.isalpha() else type(error).__name__
+    return UnknownScript(said) if isinstance(error, NoScriptError) else RedisFault(said)

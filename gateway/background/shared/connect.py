@@ -10,7 +10,8 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
-from gateway.background.shared.clients import Client, Clustered, Direct
+from gateway.background.shared.client import Client
+from gateway.background.shared.clients import Clustered, Direct
 from gateway.settings.keys import State
 
 CONNECT: Final = 1.0

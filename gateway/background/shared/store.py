@@ -14,12 +14,10 @@ from importlib.resources import files
 from typing import Any, Final
 
 import structlog
-from redis.exceptions import NoScriptError, RedisError
 
 from gateway.background.shared.batch import Asked, Batch, Deltas, decode_reply
 from gateway.background.shared.book import read_usage
-from gateway.background.shared.clients import Client
-from gateway.background.shared.connect import connect
+from gateway.background.shared.client import Client, Connect, RedisFault, UnknownScript, load_clients
 from gateway.balance.limits.account import Account
 from gateway.balance.limits.availability import Availability
 from gateway.balance.limits.windows import today
@@ -58,6 +56,7 @@ class SharedAccounts:
         self._load = load
         self._told = heard
         self._me = os.urandom(8).hex()
+        self._connect: Connect | None = None
         self._client: Client | None = None
         self._asks: list[Asked] = []
         self._known: dict[str, Account] = {}
@@ -164,8 +163,10 @@ class SharedAccounts:
     async def look(self) -> None:
         """Finds out whether Redis is there, with a connection of its own."""
         await self._close()
-        if self.state.redis is not None:
-            self._client = client = connect(self.state)
+        if self._connect is None and self.state.redis is not None:
+            self._connect = await asyncio.to_thread(load_clients)
+        if self._connect is not None and self.state.redis is not None:
+            self._client = client = self._connect(self.state)
             await self._exchange(client, TRIAL_PATIENCE, beat=True)
 
     async def _serve(self, client: Client) -> None:
@@ -187,7 +188,7 @@ class SharedAccounts:
         try:
             async with asyncio.timeout(TRIAL_PATIENCE):
                 await client.aclose()
-        except (RedisError, OSError, TimeoutError):
+        except (RedisFault, OSError, TimeoutError):
             pass
 
     async def _exchange(self, client: Client, patience: float, *, beat: bool) -> None:
@@ -202,7 +203,7 @@ class SharedAccounts:
             try:
                 async with asyncio.timeout(patience):
                     found = await self._call(client, argument)
-            except (RedisError, OSError, TimeoutError) as error:
+            except (RedisFault, OSError, TimeoutError) as error:
                 if self._failed(error):
                     self._dirty = batch.renewed | self._dirty
                     self._away(batch.asks)
@@ -227,7 +228,7 @@ class SharedAccounts:
     async def _call(self, client: Client, argument: bytes) -> Any:  # noqa: ANN401 - redis' own
         try:
             return await client.exchange("EVALSHA", SHA, 1, self.base, argument)
-        except NoScriptError:
+        except UnknownScript:
             return await client.exchange("EVAL", SCRIPT, 1, self.base, argument)
 
     @property
@@ -303,6 +304,4 @@ def _reason(error: Exception) -> str:
     """What happened, in words that hold no address and no password."""
     if isinstance(error, TimeoutError):
         return f"no answer within {PATIENCE * 1000:.0f} ms"
-    text = str(error)
-    code = text.partition(" ")[0]
-    return code if code.isupper() and code.isalpha() else type(error).__name__
+    return str(error) if isinstance(error, RedisFault) else type(error).__name__

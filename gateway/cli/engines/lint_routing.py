@@ -17,7 +17,8 @@ from engines.lint.start import Start
 from engines.lint.words import Word
 from engines.lint.yaml_lines import line_of, read_yaml
 from gateway.cli.engines.repository import texts
-from gateway.settings import ConfigErrors, Loaded, Problem, load
+from gateway.settings import ConfigErrors, Loaded, Problem
+from gateway.settings.advice import load_advised
 
 _SAME: Final = frozenset({"unknown-flag", "flag-value", "contradiction", "unknown-parser"})
 """Rules of `turnout check` that these ones know more about."""
@@ -26,7 +27,7 @@ _SAME: Final = frozenset({"unknown-flag", "flag-value", "contradiction", "unknow
 def lint_routing(path: Path) -> Iterator[Finding]:
     """The faults of a routing file."""
     try:
-        loaded = load(path, os.environ)
+        loaded = load_advised(path, os.environ)
     except ConfigErrors as errors:
         yield from (_as_finding(problem, path) for problem in errors.problems)
         return

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.profile import EngineKind
-from gateway.doctor import Examination, Finding, Level, Lines
 from gateway.doctor.asking import Heard, How, Left, Question
-from gateway.doctor.examination import CONTRACT, HEALTH, IDENTITY, LAST, MANNERS, SERVING
-from gateway.doctor.subject import Site
+from gateway.doctor.examination import CONTRACT, HEALTH, IDENTITY, LAST, MANNERS, SERVING, Examination
+from gateway.doctor.finding import Finding, Level
+from gateway.doctor.subject import Lines, Site
 from gateway.settings import Settings
 from gateway.settings.document import read_document
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from gateway.doctor import Diagnosis, Finding, Level, results
+from gateway.doctor import results
+from gateway.doctor.finding import Diagnosis, Finding, Level
 
 
 def finding(check: str, evidence: str = "seen", engine: str = "e") -> Finding:

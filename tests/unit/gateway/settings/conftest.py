@@ -6,7 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from gateway.settings import ConfigErrors, Loaded, load
+from gateway.settings import ConfigErrors, Loaded
+from gateway.settings.advice import load_advised
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def read(tmp_path: Path) -> Callable[..., Loaded]:
     def read_text(text: str, environ: Mapping[str, str] | None = None) -> Loaded:
         file = tmp_path / "turnout.yaml"
         file.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
-        return load(file, environ or {})
+        return load_advised(file, environ or {})
 
     return read_text
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.settings import ConfigErrors, Loaded, load
+from gateway.settings.advice import load_advised
 
 Wrong = Callable[..., list[str]]
 Read = Callable[..., Loaded]
@@ -121,11 +122,11 @@ def test_a_key_whose_time_is_over_is_warned_of_where_it_stands(tmp_path: Path) -
     (tmp_path / "turnout.yaml").write_text(f"{BASE}keys_file: keys.yaml\nkeys: [{key('a', A, ends)}]\n")
     (tmp_path / "keys.yaml").write_text(f"- {key('b', B)}\n- {key('c', 'c' * 64, ends)}\n")
     over = datetime(2030, 1, 31, tzinfo=UTC).timestamp()
-    found = load(tmp_path / "turnout.yaml", {}, at=over)
+    found = load_advised(tmp_path / "turnout.yaml", {}, at=over)
 
     assert [str(problem).removeprefix(f"{tmp_path}/") for problem in found.warnings] == [
         'keys.yaml:2:103: warning: [1].expires: has passed: the key "c" is refused (give it a later date, or take it out)',
         'turnout.yaml:4:108: warning: keys[0].expires: has passed: the key "a" is refused (give it a later date, or take it out)',
     ]
     assert [len(found.lines_of(problem)) for problem in found.warnings] == [0, 4]
-    assert load(tmp_path / "turnout.yaml", {}, at=over - 1).warnings == ()
+    assert load_advised(tmp_path / "turnout.yaml", {}, at=over - 1).warnings == ()

@@ -83,7 +83,7 @@ def test_every_key_of_this_version_is_read(read: Read) -> None:
 
 def test_the_example_file_is_valid_and_sound() -> None:
     file = Path(__file__).parents[4] / "config" / "turnout.yaml"
-    loaded = load(file, {})
+    loaded = load_advised(file, {})
     settings = loaded.settings
     assert loaded.warnings == ()
     assert {engine.kind for engine in settings.engines.values()} == set(EngineKind)
