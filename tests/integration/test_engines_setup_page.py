@@ -18,6 +18,7 @@ import pytest
 
 from engines.launch.install import INSTALL
 from gateway.cli import main
+from gateway.settings.advice import load_advised
 from tests.conftest import ROOT
 from tests.running import LOOPBACK, answers, free_port, running
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from engines.policy import Unknown
 from engines.profile import EngineKind
 from gateway.settings import ConfigErrors, Engine, Loaded, Model, Server, Settings, load
+from gateway.settings.advice import load_advised
 
 Read = Callable[..., Loaded]
 
