@@ -1,0 +1,87 @@
+"""What a serving process has in memory: code that serving does not need stays out of it.
+
+Modules are counted, not megabytes, so that the result is the same on every machine. Python itself says what it loads.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from engines.simulator import simulated
+from tests.support.process import Process
+
+NEEDLESS = {
+    "greenlet._greenlet": "structlog would keep contexts of gevent's threads in it",
+    "httpx2": "health checks go over the connections of requests; it is for commands",
+    "pygments.lexers": "rich colours with it",
+    "redis": "only state.redis needs it",
+    "rich.console": "it is for commands",
+    "typer": "it is for commands, and for a `serve` that is not plain",
+    "gateway.cli.commands": "the table of all commands",
+    "gateway.doctor.examination": "the doctor examines when it is called; its last results need none of that",
+    "gateway.settings.advice": "`turnout check` gives advice",
+}
+"""Modules that are large or bring in large ones, and why a plain serving process has none of them.
+
+Where an optional library is looked for in vain, Python tells its name all the same; so one of its modules stands here.
+"""
+
+HELLO = [{"role": "user", "content": "Hello!"}]
+PAGES = ("/", "/healthz", "/readyz", "/metrics", "/v1/models", "/admin/engines", "/admin/config", "/admin/doctor")
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+async def serve(tmp_path: Path) -> AsyncIterator[Start]:
+    """Starts `turnout serve`, which tells what it imports."""
+    started: list[Process] = []
+
+    def start(*arguments: str) -> Process:
+        process = Process(tmp_path, "serve", *arguments, environment={"PYTHONPROFILEIMPORTTIME": "1"})
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+
+
+def loaded(process: Process) -> set[str]:
+    """The names of all modules that it has imported until now."""
+    return set(re.findall(r"^import time:.*\| +(\S+)$", process.stderr, re.MULTILINE))
+
+
+@pytest.mark.parametrize("carrier", ["protocol", "asgi"])
+async def test_a_serving_process_has_loaded_nothing_that_it_does_not_need(serve: Start, carrier: str) -> None:
+    """Nor does it after requests, streams, and a look at the operators' pages."""
+    async with simulated("vllm", ["m"]) as url:
+        process = serve("--engine", f"vllm={url}", "--port=0", "--carrier", carrier)
+        port = await process.listening()
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            body = {"model": "m", "messages": HELLO}
+            answers = [await client.post("/v1/chat/completions", json={**body, "stream": s}) for s in (False, True)]
+            answers += [await client.get(page) for page in PAGES]
+
+    assert [answer.status_code for answer in answers] == [200] * len(answers)
+    found = loaded(process)
+    assert "gateway.app" in found
+    assert {name: why for name, why in NEEDLESS.items() if name in found} == {}
+
+
+async def test_redis_is_loaded_where_the_configuration_asks_for_it(serve: Start, tmp_path: Path) -> None:
+    settings = {
+        "server": {"port": 0},
+        "engines": {"e": {"kind": "vllm", "urls": ["http://127.0.0.1:1"]}},
+        "models": {"m": {"engine": "e"}},
+        "state": {"redis": "redis://127.0.0.1:1"},
+    }
+    (tmp_path / "gateway.yaml").write_text(json.dumps(settings))
+    process = serve("--config", "gateway.yaml")
+    await process.listening()
+
+    assert loaded(process) & NEEDLESS.keys() == {"redis"}
