@@ -1,7 +1,6 @@
 """`turnout admin`: speaks to the admin API of a running gateway."""
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gateway.cli.running import TOKEN_VARIABLE
+from gateway.cli.addresses import gateway_url, token_in
+from gateway.cli.running import NO_GATEWAY, TOKEN_VARIABLE
 from gateway.logs import printable
 from gateway.settings.crosscheck import ENGINE_NAME, ENGINE_NAME_HELP
 
@@ -47,9 +47,9 @@ class Gateway:
 
     def ask(self, method: str, path: str, *, body: object = None, query: Mapping[str, str] | None = None) -> Json:
         """What it says, out of JSON. Raises Refused with the reason."""
-        token = _token_in(self.variable)
+        token = token_in(self.variable, TOKEN_VARIABLE)
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        where = self.url.rstrip("/")
+        where = gateway_url(self.url, "--url")
         try:
             answer = httpx2.request(
                 method,
@@ -61,14 +61,18 @@ class Gateway:
                 trust_env=False,
             )
             found = answer.json()
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            why = "it does not answer in time" if isinstance(error, httpx2.TimeoutException) else "it cannot be reached"
-            raise Refused(f"no gateway at {where}: {why} (--url says where it is)") from None
+        except httpx2.HTTPError as error:
+            why = "does not answer in time" if isinstance(error, httpx2.TimeoutException) else "cannot be reached"
+            raise Refused(f"no gateway at {where} ({why}): start it, or say with --url where it is") from None
         except ValueError:
             raise Refused(f"{where} is no Turnout gateway: its answer is not JSON") from None
         if answer.status_code < 300:
             return found
-        said = found.get("error", {}).get("message", "") if isinstance(found, dict) else ""
+        told = found.get("error") if isinstance(found, dict) else None
+        refusal = told if isinstance(told, dict) else {}
+        if answer.status_code == 404 and refusal.get("code") in {None, "path_not_found"}:
+            raise Refused(f"{where} has no /admin{path}: {NO_GATEWAY}")
+        said = refusal.get("message", "")
         hint = f" (the token is taken from {self.variable})" if answer.status_code in {401, 403} else ""
         raise _refusal(f"{said or f'status {answer.status_code}'}{hint}")
 
@@ -81,14 +85,6 @@ def _refusal(reason: str) -> typer.TyperException | typer.Exit:
     for line in (first, *further):
         typer.echo(printable(line), err=True)
     return typer.Exit(1)
-
-
-def _token_in(variable: str) -> str:
-    """The token; empty if the usual variable is not set. What else is not a variable's name may be the token itself."""
-    if variable != TOKEN_VARIABLE and variable not in os.environ:
-        fix = "it takes the name of the variable that holds the token, not the token"
-        raise typer.BadParameter(f"--token: no variable of that name is set ({fix})")
-    return os.environ.get(variable, "")
 
 
 @app.callback()

@@ -12,14 +12,16 @@ from typing import Annotated, Final
 import typer
 
 from gateway.background.fetch import Fetch
+from gateway.cli.addresses import gateway_url
 from gateway.cli.files import put_back, replace_whole
 from gateway.cli.plan import UNSAFE, plan_against
 from gateway.cli.plan_view import show_plan
 from gateway.cli.report import read_settings
-from gateway.cli.running import InForce, RunningGateway, address_of, tokens_for
+from gateway.cli.running import InForce, RunningGateway, Token, address_of, tokens_for
 from gateway.settings import Loaded
 from gateway.settings.changes.plan import Plan
 
+_FIX: Final = "start it, or say with --against where it is"
 LOOK_AGAIN: Final = 0.1
 """Seconds between two looks whether it is in force."""
 
@@ -64,6 +66,7 @@ def apply(
     against: Annotated[
         str | None, typer.Option(metavar="URL", help="The gateway; default: the one at the file's own address.")
     ] = None,
+    token: Token = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,  # noqa: FBT002 - an option
     force: Annotated[  # noqa: FBT002 - an option
         bool, typer.Option("--force", help="Also when a model would lose its last healthy target.")
@@ -79,9 +82,10 @@ def apply(
     written; 1: anything else.
     """
     loaded = read_settings(file)
-    url = against or address_of(loaded.settings.server)
+    url = address_of(loaded.settings.server) if against is None else gateway_url(against, "--against")
+    running = RunningGateway(url, tokens_for(loaded.settings, token), fix=_FIX, variable=token)
     decide = _decision(yes=yes, force=force)
-    asyncio.run(_apply(loaded, to, url, decide, probe=probe, patience=timeout))
+    asyncio.run(_apply(running, loaded, to, decide, probe=probe, patience=timeout))
 
 
 def _decision(*, yes: bool, force: bool) -> Callable[[Plan, Edit], None]:
@@ -101,11 +105,17 @@ def _decision(*, yes: bool, force: bool) -> Callable[[Plan, Edit], None]:
 
 
 async def _apply(
-    loaded: Loaded, to: Path | None, url: str, decide: Callable[[Plan, Edit], None], *, probe: bool, patience: float
+    running: RunningGateway,
+    loaded: Loaded,
+    to: Path | None,
+    decide: Callable[[Plan, Edit], None],
+    *,
+    probe: bool,
+    patience: float,
 ) -> None:
     fetch = Fetch() if probe else None
     try:
-        async with RunningGateway(url, tokens_for(loaded.settings)) as running:
+        async with running:
             in_force = await running.config(full=True)
             edit = _edit(loaded, to or _source(running, in_force))
             if edit.in_place and in_force.hash == edit.hash:

@@ -11,9 +11,9 @@ import typer
 from engines.registry import profile
 from gateway.background.fetch import Fetch
 from gateway.background.survey import FoundEngine, NotAnEngine, survey
+from gateway.cli.addresses import base_url
 from gateway.cli.files import replace_whole
 from gateway.cli.init_text import plainly, starter_text
-from gateway.settings.values import RefusedValueError, engine_url
 
 USUAL: Final = ("http://127.0.0.1:8000", "http://127.0.0.1:8001", "http://127.0.0.1:9000")
 """Where engines listen by default: vLLM and trtllm-serve at 8000, Triton's OpenAI frontend at 9000."""
@@ -40,7 +40,7 @@ def init(
         _check_place(out)
     if not printed and not force and (out.exists() or out.is_symlink()):
         raise typer.TyperException(f"{out} exists: --force overwrites it, --out FILE writes another one")
-    found = asyncio.run(_survey([_address(url) for url in urls or ()] or USUAL, _key(key)))
+    found = asyncio.run(_survey([base_url(url) for url in urls or ()] or USUAL, _key(key)))
     engines = [one for one in found if isinstance(one, FoundEngine)]
     _tell(found, usual=not urls)
     if not engines or (len(engines) < len(found) and urls and not skip):
@@ -71,16 +71,6 @@ async def _survey(urls: Sequence[str], key: str) -> list[FoundEngine | NotAnEngi
         return await survey(fetch, list(dict.fromkeys(urls)), key)
     finally:
         await fetch.close()
-
-
-def _address(text: str) -> str:
-    """An address as people paste it: the scheme may be missing, and /v1 may be there."""
-    url = text if "://" in text else f"http://{text}"
-    try:
-        return engine_url(url.rstrip("/").removesuffix("/v1"))
-    except RefusedValueError as error:
-        fix = f" ({error.fix})" if error.fix else ""
-        raise typer.BadParameter(f"{text}: {error}{fix}") from None
 
 
 def _key(variable: str | None) -> str:

@@ -1,21 +1,32 @@
 """Speaks to the admin API of a running gateway, for commands that compare with it or change it."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Annotated, Final, Self
 from urllib.parse import quote
 
 import httpx2
 import typer
 
 from gateway.balance.endpoint import Endpoint, EndpointState
+from gateway.cli.addresses import token_in
 from gateway.settings import Server, Settings
 from gateway.settings.changes.plan import Place
 from gateway.settings.redacted import ForeignTreeError, settings_of
 from gateway.settings.values import MANY_ADDRESSES
 
 TOKEN_VARIABLE: Final = "TURNOUT_ADMIN_TOKEN"
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="VARIABLE",
+        help=f"The variable that holds the admin token; default: {TOKEN_VARIABLE}, then the file's admin.token.",
+    ),
+]
+NO_GATEWAY: Final = "is it a Turnout gateway, and as new as this command?"
+"""What to ask oneself where a path of the admin API is not there."""
+
 PATIENCE: Final = 10.0
 """Seconds for one answer."""
 
@@ -40,11 +51,14 @@ class InForce:
 class RunningGateway:
     """A gateway at a base URL. Use it as an asynchronous context.
 
-    Of several tokens, the next one is tried when one is not taken: an edit may change the token.
+    Of several tokens, the next one is tried when one is not taken: an edit may change the token. `fix` says what to do
+    when it does not answer, and `variable` names where the first token was looked for.
     """
 
-    def __init__(self, url: str, tokens: Sequence[str] = ()) -> None:
-        self.url = url.rstrip("/")
+    def __init__(self, url: str, tokens: Sequence[str] = (), *, fix: str, variable: str | None = None) -> None:
+        self.url = url
+        self._fix = fix
+        self._variable = variable or TOKEN_VARIABLE
         self._tokens = [token for token in dict.fromkeys(tokens) if token] or [""]
         self._client = httpx2.AsyncClient(timeout=PATIENCE, trust_env=False)
 
@@ -102,7 +116,7 @@ class RunningGateway:
     async def _ask(self, method: str, path: str) -> object:
         answer = await self._send(method, path)
         if answer.status_code == 404:
-            raise CannotAsk(f"{self.url} has no {path}: is it a Turnout gateway, and as new as this command?")
+            raise CannotAsk(f"{self.url} has no {path}: {NO_GATEWAY}")
         if answer.status_code != 200:
             raise CannotAsk(f"{self.url}{path} answers {answer.status_code}: {_message(answer) or 'no reason given'}")
         try:
@@ -118,7 +132,7 @@ class RunningGateway:
                 break
             answer = await self._send_with(token, method, path)
         if answer.status_code in {401, 403}:
-            why = f"{_message(answer)} Set {TOKEN_VARIABLE} to its admin.token"
+            why = f"{_message(answer)} Set {self._variable} to its admin.token"
             raise CannotAsk(f"{self.url} does not let us in: {why}")
         return answer
 
@@ -128,8 +142,7 @@ class RunningGateway:
             return await self._client.request(method, self.url + path, headers=headers)
         except httpx2.HTTPError as error:
             why = "does not answer in time" if isinstance(error, httpx2.TimeoutException) else "cannot be reached"
-            fix = "start it, or say with --against where it is, or which file to compare with"
-            raise CannotAsk(f"no gateway at {self.url} ({why}): {fix}") from None
+            raise CannotAsk(f"no gateway at {self.url} ({why}): {self._fix}") from None
 
     def _odd(self, path: str) -> CannotAsk:
         return CannotAsk(f"{self.url}{path} does not answer as a Turnout gateway does")
@@ -161,7 +174,15 @@ def address_of(server: Server) -> str:
     return f"http://[{host}]:{server.port}" if ":" in host else f"http://{host}:{server.port}"
 
 
-def tokens_for(settings: Settings) -> tuple[str, ...]:
-    """The admin tokens that may be the right ones: the environment's, and that of the file."""
-    token = settings.admin.token
-    return os.environ.get(TOKEN_VARIABLE, ""), token.get_secret_value() if token is not None else ""
+def tokens_for(settings: Settings, variable: str | None) -> tuple[str, ...]:
+    """The admin tokens that may be the right ones: that of the named variable alone, or else that of the usual one, and
+    then the file's.
+
+    Raises:
+        typer.BadParameter: the variable is not set, or holds no token.
+    """
+    given = token_in(variable, TOKEN_VARIABLE)
+    of_the_file = settings.admin.token
+    if variable is not None or of_the_file is None:
+        return (given,)
+    return given, of_the_file.get_secret_value()

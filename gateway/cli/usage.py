@@ -5,7 +5,6 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -13,12 +12,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gateway.cli.addresses import gateway_url
 from gateway.cli.report import read_settings
-from gateway.cli.running import RunningGateway, address_of, tokens_for
+from gateway.cli.running import RunningGateway, Token, address_of, tokens_for
 from gateway.settings import Settings
 
 _COLUMNS: Final = ("day", "key", "model", "requests", "prompt_tokens", "answer_tokens", "estimated")
 
+_FIX: Final = "start it, or say with --url where it is, or with --config which file says so"
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -28,6 +29,7 @@ def usage(
         typer.Option(metavar="FILE", help="The configuration that says where the gateway is; default: as for serve."),
     ] = None,
     url: Annotated[str | None, typer.Option(help="The gateway, if no file says where it is.")] = None,
+    token: Token = None,
     since: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="The first day (UTC).")] = None,
     until: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="The last day (UTC).")] = None,
     form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
@@ -39,7 +41,9 @@ def usage(
     _check_day("--until", until)
     settings = Settings() if url is not None and config is None else read_settings(config).settings
     days = {name: day for name, day in (("since", since), ("until", until)) if day is not None}
-    rows = asyncio.run(_asked(url or address_of(settings.server), tokens_for(settings), days))
+    where = address_of(settings.server) if url is None else gateway_url(url, "--url")
+    running = RunningGateway(where, tokens_for(settings, token), fix=_FIX, variable=token)
+    rows = asyncio.run(_asked(running, days))
     match form:
         case "json":
             typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -56,8 +60,8 @@ def _check_day(option: str, day: str | None) -> None:
         raise typer.BadParameter(f"{option} {day}: expected a day, such as 2026-12-31")
 
 
-async def _asked(url: str, tokens: Sequence[str], days: dict[str, str]) -> list[dict[str, object]]:
-    async with RunningGateway(url, tokens) as running:
+async def _asked(running: RunningGateway, days: dict[str, str]) -> list[dict[str, object]]:
+    async with running:
         return await running.usage(days)
 
 

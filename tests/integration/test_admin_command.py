@@ -134,4 +134,4 @@ async def test_without_a_gateway_it_says_so(engine: ScriptedEngine, capsys: pyte
     await engine.stop()
     assert await asyncio.to_thread(main, ["admin", "engines", "--url", engine.url]) == 1
 
-    assert "it cannot be reached (--url says where it is)" in capsys.readouterr().err
+    assert "(cannot be reached): start it, or say with --url where it is" in capsys.readouterr().err
