@@ -24,6 +24,7 @@ from gateway.cli.server import (
     server_for,
     settle_memory,
 )
+from gateway.cli.sparing import spared_libraries
 from gateway.proxy.carriers import Carrier
 from gateway.proxy.limiter import is_limited
 from gateway.settings import ConfigErrors, Settings, load
@@ -58,14 +59,19 @@ def serve(order: ServeOrder) -> int:
 def _serve_alone(
     configured: Configuration, file: ConfigFile | None, sockets: list[socket.socket], carrier: Carrier
 ) -> int:
-    return _run(server_for(Application(Gateway(configured, file)), _tell, carrier), sockets)
+    return _run(server_for(_application(configured, file), _tell, carrier), sockets)
+
+
+def _application(configured: Configuration, file: ConfigFile | None = None) -> Application:
+    with spared_libraries():
+        return Application(Gateway(configured, file))
 
 
 def _serve_together(
     configured: Configuration, file: ConfigFile | None, sockets: list[socket.socket], carrier: Carrier
 ) -> int:
     """Several processes; gives the supervisor's exit code, or that of the member that this process has become."""
-    application = Application(Gateway(configured))
+    application = _application(configured)
 
     def member(listeners: list[socket.socket], line: socket.socket, standing: Standing) -> int:
         application.gateway.begin_with(standing.configuration, standing.error, standing.drains)

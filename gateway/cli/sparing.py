@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 SPARED: Final[Mapping[str, str]] = {
+    "pydantic.v1": "FastAPI would ask of every model whether it is one of those",
     "greenlet": "structlog would keep a context for each of gevent's threads",
     "rich": "structlog would draw tracebacks with it, of which a log has no use",
 }

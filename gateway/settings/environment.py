@@ -4,22 +4,19 @@ Only names with a double underscore are overrides. Others that begin with TURNOU
 that the file refers to, or what Kubernetes sets for a service called turnout.
 """
 
+import importlib
 import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic_settings import EnvSettingsSource, SettingsError
-
 from gateway.settings.explain import unknown_key
 from gateway.settings.problems import Path, Problem, dotted
 from gateway.settings.schema import example_of, holds_names, section_at
-from gateway.settings.tree import Settings
 from gateway.settings.unsupported import names_not_yet
 
 PREFIX: Final = "TURNOUT_"
 _DELIMITER: Final = "__"
-_INNER: Final = "\x1f"  # separates path parts towards pydantic-settings, since names of models may hold underscores
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ def overrides(environ: Mapping[str, str], tree: Mapping[str, object]) -> tuple[l
             continue
         try:
             value = _decoded(path, environ[variable])
-        except SettingsError:
+        except ValueError:
             hint = example_of(path)
             problems.append(
                 Problem("expected JSON", dotted(path), f"for example {hint}" if hint else None, variable=variable)
@@ -128,14 +125,8 @@ def _as_variable(name: str) -> str:
 
 
 def _decoded(path: Path, text: str) -> object:
-    """`text` as the field at `path` takes it: lists and mappings are JSON, everything else stays text."""
-    source = EnvSettingsSource(Settings, case_sensitive=True, env_nested_delimiter=_INNER)
-    source.env_vars = {PREFIX + _INNER.join(map(str, path)): text}
-    value: object = source()
-    for part in path:
-        if not isinstance(value, Mapping) or part not in value:
-            return text
-        value = value[part]
+    """The value that a text means at a path. Raises ValueError."""
+    value: object = importlib.import_module("gateway.settings.decoding").decoded(path, text)
     return value
 
 

@@ -7,8 +7,7 @@ once) is in `crosscheck`, because those checks also have to run while other part
 from collections.abc import Iterable
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import Field
 
 from engines.profile import EngineKind
 from gateway.settings.engines import Engine
@@ -16,7 +15,7 @@ from gateway.settings.keys import Key, Limits, State
 from gateway.settings.logs import Logs
 from gateway.settings.models import Model
 from gateway.settings.problems import ConfigErrors, Problem, did_you_mean
-from gateway.settings.section import Section, without_blanks
+from gateway.settings.section import Section
 from gateway.settings.server import Server
 from gateway.settings.values import (
     Name,
@@ -57,14 +56,12 @@ class Admin(Section):
     )
 
 
-class Settings(BaseSettings):
+class Settings(Section):
     """The whole configuration; immutable.
 
     Building one in code reads nothing but its arguments: files and environment variables come in through `load`.
     Without models, the gateway serves every model that the engines list.
     """
-
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, env_prefix="TURNOUT_")
 
     server: Server = Server()
     engines: dict[str, Engine] = Field(
@@ -85,24 +82,6 @@ class Settings(BaseSettings):
     state: State = State()
     logs: Logs = Logs()
     admin: Admin = Admin()
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only the arguments count."""
-        del settings_cls, env_settings, dotenv_settings, file_secret_settings
-        return (init_settings,)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_blanks(cls, given: object) -> object:
-        return without_blanks(given, cls.model_fields)
 
     @property
     def asks_for_keys(self) -> bool:

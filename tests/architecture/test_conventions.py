@@ -65,6 +65,7 @@ LATER = {
     "gateway/cli/commands.py",
     "gateway/cli/serving.py",
     "gateway/kserve/control.py",
+    "gateway/settings/environment.py",
 }
 
 
