@@ -16,7 +16,7 @@ class UnfitValueError(ValueError):
 class Section(BaseModel):
     """A part of the tree. A key written without a value counts as left out."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, WrapValidator
+from pydantic import Field
 
 from engines.launch.triton import TritonLaunch
 from engines.launch.trtllm import TrtllmLaunch
 from engines.launch.vllm import VllmLaunch
 from engines.profile import EngineKind
-from gateway.settings.launching import launch_of
+from gateway.settings.launching import OfItsKind
 from gateway.settings.section import Section
 from gateway.settings.values import (
     EngineUrls,
@@ -113,7 +113,7 @@ class Engine(Section):
     )
     timeouts: Timeouts = Timeouts()
     health: Health = Health()
-    launch: Annotated[VllmLaunch | TrtllmLaunch | TritonLaunch | None, WrapValidator(launch_of)] = Field(
+    launch: Annotated[VllmLaunch | TrtllmLaunch | TritonLaunch | None, OfItsKind()] = Field(
         default=None,
         description="how the engine is started: `turnout engines command NAME`, compose, kubernetes, run; the keys are "
         "those of its kind (docs/launch.md)",

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Annotated, Final, get_args, get_origin
 
 from pydantic import BaseModel, ValidationInfo
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import with_info_plain_validator_function
 
 from engines.launch.kinds import LAUNCHES, AnyLaunch
 from engines.launch.triton import TrtllmModel, VllmModel
@@ -14,9 +16,17 @@ _BACKENDS: Final[Mapping[str, type[BaseModel]]] = {"vllm": VllmModel, "tensorrtl
 _KINDS: Final[Mapping[str, type[BaseModel]]] = {kind.value: section for kind, section in LAUNCHES.items()}
 
 
-def launch_of(given: object, several: object, info: ValidationInfo) -> AnyLaunch | None:
+class OfItsKind:
+    """Marks launch settings: those of the kind that stands beside them. Pydantic's own way would be to try all."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
+        """What validates them; how they are written out, each of them knows."""
+        del source, handler
+        return with_info_plain_validator_function(_launch_of)
+
+
+def _launch_of(given: object, info: ValidationInfo) -> AnyLaunch | None:
     """The launch settings of the kind that stands beside them; None where there are none, or no valid kind."""
-    del several  # pydantic's own way to choose, which tries all of them
     kind = info.data.get("kind")
     if given is None or not isinstance(kind, EngineKind):
         return None
