@@ -1,15 +1,11 @@
 """The engines section: where models run."""
 
 from collections.abc import Mapping
-from typing import Annotated
 
 from pydantic import Field
 
-from engines.launch.triton import TritonLaunch
-from engines.launch.trtllm import TrtllmLaunch
-from engines.launch.vllm import VllmLaunch
 from engines.profile import EngineKind
-from gateway.settings.launching import OfItsKind
+from gateway.settings.launching import Launch
 from gateway.settings.section import Section
 from gateway.settings.values import (
     EngineUrls,
@@ -113,7 +109,7 @@ class Engine(Section):
     )
     timeouts: Timeouts = Timeouts()
     health: Health = Health()
-    launch: Annotated[VllmLaunch | TrtllmLaunch | TritonLaunch | None, OfItsKind()] = Field(
+    launch: Launch = Field(
         default=None,
         description="how the engine is started: `turnout engines command NAME`, compose, kubernetes, run; the keys are "
         "those of its kind (docs/launch.md)",
@@ -125,7 +121,7 @@ class Engine(Section):
         """Whether the engine is told the priority of a request's key."""
         if self.priorities is not None:
             return self.priorities and self.kind is EngineKind.VLLM
-        return isinstance(self.launch, VllmLaunch) and self.launch.scheduling_policy == "priority"
+        return self.kind is EngineKind.VLLM and getattr(self.launch, "scheduling_policy", None) == "priority"
 
     @property
     def credentials(self) -> Mapping[str, str]:

@@ -8,9 +8,8 @@ from typing import Annotated, Final, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from engines.launch.kinds import LAUNCHES
 from gateway.settings.engines import Engine
-from gateway.settings.launching import sections
+from gateway.settings.launching import LaunchOfKind, launches, sections
 from gateway.settings.schema import written_of
 from gateway.settings.tree import Settings
 from gateway.settings.written import SWITCH, Schema, Written, any_of, one_of
@@ -69,7 +68,7 @@ def _by_kind() -> Schema:
                 "if": {"properties": {"kind": {"const": kind.value}}, "required": ["kind"]},
                 "then": {"properties": {"launch": _or_nothing(_section(launch))}},
             }
-            for kind, launch in LAUNCHES.items()
+            for kind, launch in launches().items()
         ]
     }
 
@@ -121,6 +120,8 @@ def _known(annotation: object) -> Schema | None:
             return {"type": "array", "items": _schema(arguments[0])}
         case origin if origin is dict:
             return {"type": "object", "additionalProperties": _schema(arguments[1])}
+        case None if annotation is LaunchOfKind:
+            return {"anyOf": [{"type": "object"}]}  # which one it is depends on the kind: see _by_kind
         case None if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             return _section(annotation)
         case None if isinstance(annotation, type) and issubclass(annotation, Enum):
@@ -129,8 +130,6 @@ def _known(annotation: object) -> Schema | None:
             return SWITCH
         case None:
             return None
-        case _ if sections(annotation) == list(LAUNCHES.values()):
-            return {"anyOf": [{"type": "object"}]}  # which one it is depends on the kind: see _by_kind
         case _ if len(sections(annotation)) > 1:
             return any_of(*map(_section, sections(annotation)))
         case _ if type(None) in arguments:

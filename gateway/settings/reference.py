@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from gateway.settings.json_schema import described
+from gateway.settings.launching import LaunchOfKind, sections
 from gateway.settings.schema import written_of
 from gateway.settings.tree import Settings
 from gateway.settings.written import text_of
@@ -129,6 +130,8 @@ def _choices(annotation: object) -> list[str]:
 
 def _inside(annotation: object) -> type[BaseModel] | None:
     """The section that a field holds: itself, as an item, under a name, or unless it is left out."""
+    if annotation is LaunchOfKind:
+        return sections(annotation)[0]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) is Annotated:

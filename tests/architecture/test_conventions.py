@@ -66,6 +66,7 @@ LATER = {
     "gateway/cli/serving.py",
     "gateway/kserve/control.py",
     "gateway/settings/environment.py",
+    "gateway/settings/launching.py",
 }
 
 
