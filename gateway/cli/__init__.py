@@ -13,7 +13,6 @@ from typing import TextIO
 
 from gateway.cli.failing import Failure, Told
 from gateway.cli.plain import plain_serve
-from gateway.cli.sparing import spared_libraries
 
 
 class SparedPipe(io.FileIO):
@@ -61,7 +60,5 @@ def _run(given: list[str]) -> int:
     if order is None:
         code = importlib.import_module("gateway.cli.commands").run(given)
     else:
-        with spared_libraries():
-            serving = importlib.import_module("gateway.cli.serving")
-        code = serving.serve(order)
+        code = importlib.import_module("gateway.cli.sparing").serve_sparingly(order)
     return code

@@ -2,7 +2,6 @@
 
 import asyncio
 import ctypes
-import functools
 import gc
 import math
 import signal
@@ -14,15 +13,13 @@ from types import FrameType
 from typing import Any, Final, Protocol, runtime_checkable
 
 import structlog
-import uvicorn
+from uvicorn.config import Config
+from uvicorn.server import Server
 
-from gateway.api.obeying import obey
-from gateway.api.ops import snapshot
 from gateway.app import Application, Gateway
 from gateway.cli.failing import Failure
 from gateway.cli.listening import BACKLOG, Waiting, url_of
 from gateway.proxy.carriers import Carrier, protocol_of
-from gateway.supervisor.link import Link
 
 KEPT_FREE: Final = 16 * 2**20
 """Bytes of free memory that may stay with the process, and the size from which blocks are mapped on their own."""
@@ -54,7 +51,7 @@ class Interruptible(Protocol):
         """Ends what is being answered: with an error event where a stream has begun, and closes."""
 
 
-class GatewayServer(uvicorn.Server):
+class GatewayServer(Server):
     """uvicorn, ended as a service manager expects: it drains, says so, and exits with code 0.
 
     A signal ends the accepting; Ctrl-C once more ends the drain. A background task that died ends the server too, with
@@ -62,7 +59,7 @@ class GatewayServer(uvicorn.Server):
     configuration's file read. `told` gets the URL once requests are taken.
     """
 
-    def __init__(self, config: uvicorn.Config, gateway: Gateway, told: Callable[[str], None]) -> None:
+    def __init__(self, config: Config, gateway: Gateway, told: Callable[[str], None]) -> None:
         super().__init__(config)
         self.crashed = False
         self._gateway = gateway
@@ -162,37 +159,6 @@ class GatewayServer(uvicorn.Server):
             task.cancel()
 
 
-class MemberServer(GatewayServer):
-    """One of several servers on a port, with a line to the supervisor. Without the supervisor, it drains and ends."""
-
-    def __init__(self, config: uvicorn.Config, gateway: Gateway, line: socket.socket) -> None:
-        super().__init__(config, gateway, lambda _: self._link.ready())
-        counts, heed = functools.partial(snapshot, gateway), functools.partial(obey, gateway)
-        self._link = Link(line, counts, heed, self._orphaned)
-        gateway.meters.ask_all = self._link.ask
-        gateway.ask_all = self._link.ask_all
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serves until it is told to end."""
-        await self._link.open()
-        try:
-            async with asyncio.TaskGroup() as group:
-                obeying = group.create_task(self._link.obey_all())
-                await super().serve(sockets)
-                obeying.cancel()
-        finally:
-            await self._link.close()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Lets the supervisor start another one, and drains."""
-        self._link.leaving()
-        await super().shutdown(sockets)
-
-    def _orphaned(self) -> None:
-        _log.warning("the supervisor is gone")
-        self.should_exit = True
-
-
 def settle_memory() -> None:
     """Ends the start: what it has built stays for good, so the collector need not look at it again (5 to 10 % of a
     request's cost), and what it has thrown away goes back to the system.
@@ -212,12 +178,7 @@ def server_for(
 ) -> GatewayServer:
     """A server, ready to `run` or `serve` on sockets."""
     require_parts()
-    return GatewayServer(_config(application, carrier), application.gateway, told)
-
-
-def member_server(application: Application, line: socket.socket, carrier: Carrier) -> MemberServer:
-    """One of several servers, with its line to the supervisor."""
-    return MemberServer(_config(application, carrier), application.gateway, line)
+    return GatewayServer(config_for(application, carrier), application.gateway, told)
 
 
 def require_parts() -> None:
@@ -227,10 +188,11 @@ def require_parts() -> None:
         raise Failure(f"{' and '.join(missing)} must be installed: the gateway does not run without")
 
 
-def _config(application: Application, carrier: Carrier) -> uvicorn.Config:
+def config_for(application: Application, carrier: Carrier) -> Config:
+    """How uvicorn serves."""
     # uvicorn calls what it takes for a class; its annotation knows only classes.
     http: Any = protocol_of(application.gateway, carrier)
-    return uvicorn.Config(
+    return Config(
         application,
         loop="uvloop",
         http=http,

@@ -64,6 +64,7 @@ LATER = {
     "gateway/cli/__init__.py",
     "gateway/cli/commands.py",
     "gateway/cli/serving.py",
+    "gateway/cli/sparing.py",
     "gateway/kserve/control.py",
     "gateway/settings/environment.py",
     "gateway/settings/launching.py",

@@ -18,12 +18,18 @@ NEEDLESS = {
     "greenlet._greenlet": "structlog would keep contexts of gevent's threads in it",
     "httpx2": "health checks go over the connections of requests; it is for commands",
     "pygments.lexers": "rich colours with it",
+    "click": "uvicorn's command line is made with it",
+    "multiprocessing": "uvicorn's reloaders use it",
+    "pydantic.v1.main": "FastAPI would ask of every model whether it is one of those",
+    "pydantic_settings": "only variables that override keys need it",
     "redis": "only state.redis needs it",
     "rich.console": "it is for commands",
     "typer": "it is for commands, and for a `serve` that is not plain",
     "gateway.cli.commands": "the table of all commands",
     "gateway.doctor.examination": "the doctor examines when it is called; its last results need none of that",
     "gateway.settings.advice": "`turnout check` gives advice",
+    "gateway.supervisor.supervisor": "it is for several processes",
+    "engines.launch.kinds": "only engines with launch settings need it",
 }
 """Modules that are large or bring in large ones, and why a plain serving process has none of them.
 
@@ -31,7 +37,10 @@ Where an optional library is looked for in vain, Python tells its name all the s
 """
 
 HELLO = [{"role": "user", "content": "Hello!"}]
-PAGES = ("/", "/healthz", "/readyz", "/metrics", "/v1/models", "/admin/engines", "/admin/config", "/admin/doctor")
+PAGES = (
+    *("/", "/healthz", "/readyz", "/metrics", "/v1/models", "/openapi.json"),
+    *("/admin/engines", "/admin/config", "/admin/doctor"),
+)
 
 Start = Callable[..., Process]
 
