@@ -44,8 +44,8 @@ class ApiError(Exception):
         should_retry: bool | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.param = param
+        self.message = _clean(message)
+        self.param = None if param is None else _clean(param)
         if code is not None:
             self.code = code
         self.retry_after = retry_after
@@ -56,6 +56,11 @@ class ApiError(Exception):
         return msgspec.json.encode(
             {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
         )
+
+
+def _clean(text: str) -> str:
+    """The text, which may repeat a client's, without halves of UTF-16 pairs: no JSON can hold them."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 class InvalidRequest(ApiError):

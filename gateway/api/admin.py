@@ -24,6 +24,8 @@ from gateway.settings.problems import did_you_mean
 _LISTED: Final = 10
 """Names that a message lists at most."""
 
+_SEND: Final = "Send it as 'Authorization: Bearer TOKEN'."
+
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -126,9 +128,10 @@ def _refusal(view: View, request: Request) -> ApiError | None:
         right = hmac.compare_digest(given.strip().encode(), token.get_secret_value().encode())
         if right and scheme.lower() == "bearer":
             return None
-        return AuthenticationFailed("The admin token is missing or wrong.", code="invalid_admin_token")
+        return AuthenticationFailed(f"The admin token is missing or wrong. {_SEND}", code="invalid_admin_token")
     if "origin" in request.headers or not _is_local(request):
-        return PermissionDenied("Without admin.token in the configuration, /admin is for this machine only.")
+        why = "Without admin.token in the configuration, /admin is for this machine only, and for no web page."
+        return PermissionDenied(f"{why} Set one. {_SEND}")
     return None
 
 

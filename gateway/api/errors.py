@@ -14,7 +14,8 @@ from gateway.proxy.paths import PATHS
 from gateway.wire import anthropic
 
 _ANTHROPIC_PATH: Final = PATHS[Operation.MESSAGES]
-_HTTP_MESSAGES: Final = {404: "There is nothing at this path.", 405: "This path does not take this method."}
+_SHOWN: Final = 200
+"""Characters of a client's path that a message repeats."""
 
 
 class PathNotFound(ModelNotFound):
@@ -33,9 +34,11 @@ async def _http_error(request: Request, raised: Exception) -> Response:
     status = raised.status_code if isinstance(raised, HTTPException) else 500
     error: ApiError
     if status == 404:
-        error = PathNotFound(_HTTP_MESSAGES[404])
+        error = PathNotFound(_not_there(request.url.path))
     elif status == 405:
-        error = MethodNotAllowed(_HTTP_MESSAGES[405])
+        error = MethodNotAllowed(_not_taken(raised))
+    elif status == 400:  # what FastAPI says of a body that it cannot read
+        error = InvalidRequest("The request body cannot be read: it is not JSON in UTF-8, or it is nested too deeply.")
     elif status < 500:
         error = InvalidRequest("The request cannot be served as it is.")
         error.status = status
@@ -45,6 +48,16 @@ async def _http_error(request: Request, raised: Exception) -> Response:
     if isinstance(raised, HTTPException) and raised.headers:
         response.headers.update(raised.headers)
     return response
+
+
+def _not_there(path: str) -> str:
+    hint = f" Try {path.rstrip('/')[:_SHOWN]} without the slash at its end." if path.rstrip("/") != path else ""
+    return f"There is nothing at this path.{hint} GET /openapi.json lists all paths."
+
+
+def _not_taken(raised: Exception) -> str:
+    allowed = (raised.headers or {}).get("Allow") if isinstance(raised, HTTPException) else None
+    return f"This path does not take this method{f'; it takes {allowed}' if allowed else ''}."
 
 
 async def _api_error(_request: Request, raised: Exception) -> Response:
@@ -65,7 +78,7 @@ def _first_fault(fault: Mapping[str, Any]) -> tuple[str | None, str]:
         case "json_invalid":
             return None, f"The request body is not valid JSON: {fault['ctx']['error']}."
         case "model_attributes_type" | "dict_type" if where is None:
-            return None, "The request body must be a JSON object."
+            return None, "The request body must be a JSON object, and its content-type: application/json."
         case "missing" if where is None:
             return None, "The request has no body; a JSON object is expected."
         case "missing":

@@ -80,7 +80,8 @@ def router(view: View, link_of: Callable[[View, str], EngineLink]) -> APIRouter:
 def _triton(link: EngineLink) -> KServe:
     where = link.settings.kserve
     if where is None:
-        raise NoRepository(f"The engine '{link.engine.name}' has no kserve address in the configuration.")
+        name = link.engine.name
+        raise NoRepository(f"The engine '{name}' has no kserve address in the configuration (engines.{name}.kserve).")
     return connect(Address(where.http or "", where.grpc or ""))
 
 

@@ -5,16 +5,19 @@ import io
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 from starlette.responses import JSONResponse, Response
 
 from gateway.api.ops import snapshot
 from gateway.api.view import View
-from gateway.errors import UsageUnavailable
+from gateway.errors import InvalidRequest, UsageUnavailable
 from gateway.metrics import TotalUnavailable
 from gateway.usage import UsageBook, UsageRow
+from gateway.usage_text import day_of, harmless
 
-_DAY: Final = r"^\d{4}-\d{2}-\d{2}$"
+FIRST: Final = "0001-01-01"
+LAST: Final = "9999-12-31"
+Day = Annotated[str, AfterValidator(day_of), WithJsonSchema({"type": "string", "format": "date"})]
 
 
 class Usage(BaseModel):
@@ -71,12 +74,8 @@ def as_csv(rows: list[Usage]) -> str:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(Usage.model_fields)
     for row in rows:
-        table.writerow(_harmless(" ".join(cell) if isinstance(cell, list) else cell) for _, cell in row)
+        table.writerow(harmless(" ".join(cell) if isinstance(cell, list) else cell) for _, cell in row)
     return text.getvalue()
-
-
-def _harmless(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@") else cell
 
 
 def router(view: View) -> APIRouter:
@@ -84,11 +83,13 @@ def router(view: View) -> APIRouter:
     routes = APIRouter()
 
     async def get_usage(
-        since: Annotated[str, Query(pattern=_DAY, description="the first day, UTC")] = "0000-01-01",
-        until: Annotated[str, Query(pattern=_DAY, description="the last day, UTC")] = "9999-12-31",
+        since: Annotated[Day, Query(description="the first day, UTC")] = FIRST,
+        until: Annotated[Day, Query(description="the last day, UTC")] = LAST,
         form: Annotated[Literal["json", "csv"], Query(alias="format")] = "json",
     ) -> Response:
         """Gives what each key has used of each model, day by day."""
+        if until < since:
+            raise InvalidRequest("'until' is before 'since'.", param="until")
         rows = await usage_of(view, since, until)
         if form == "csv":
             return Response(as_csv(rows), media_type="text/csv; charset=utf-8")

@@ -3,7 +3,6 @@
 import asyncio
 import csv
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Annotated, Final
@@ -16,11 +15,11 @@ from gateway.cli.addresses import gateway_url
 from gateway.cli.report import read_settings
 from gateway.cli.running import RunningGateway, Token, address_of, tokens_for
 from gateway.settings import Settings
+from gateway.usage_text import day_of, harmless
 
 _COLUMNS: Final = ("day", "key", "model", "requests", "prompt_tokens", "answer_tokens", "estimated")
 
 _FIX: Final = "start it, or say with --url where it is, or with --config which file says so"
-_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def usage(
@@ -39,6 +38,8 @@ def usage(
         raise typer.BadParameter("--format is table, json or csv")
     _check_day("--since", since)
     _check_day("--until", until)
+    if since is not None and until is not None and until < since:
+        raise typer.BadParameter(f"--until {until} is before --since {since}")
     settings = Settings() if url is not None and config is None else read_settings(config).settings
     days = {name: day for name, day in (("since", since), ("until", until)) if day is not None}
     where = address_of(settings.server) if url is None else gateway_url(url, "--url")
@@ -50,14 +51,19 @@ def usage(
         case "csv":
             table = csv.DictWriter(sys.stdout, [*_COLUMNS[:2], "tags", *_COLUMNS[2:]], lineterminator="\n")
             table.writeheader()
-            table.writerows(row | {"tags": " ".join(map(str, _listed(row["tags"])))} for row in rows)
+            for row in rows:
+                flat = row | {"tags": " ".join(map(str, _listed(row["tags"])))}
+                table.writerow({name: harmless(cell) for name, cell in flat.items()})
         case _:
             _show(rows)
 
 
 def _check_day(option: str, day: str | None) -> None:
-    if day is not None and not _DAY.fullmatch(day):
-        raise typer.BadParameter(f"{option} {day}: expected a day, such as 2026-12-31")
+    if day is not None:
+        try:
+            day_of(day)
+        except ValueError as error:
+            raise typer.BadParameter(f"{option} {day}: {error}") from None
 
 
 async def _asked(running: RunningGateway, days: dict[str, str]) -> list[dict[str, object]]:

@@ -241,7 +241,7 @@ async def test_without_a_token_this_machine_gets_in(gateway: Gateway, engine: Sc
     [
         ("engines/e/drain", b'{"urls": "x"}', "'urls' is not known here."),
         ("engines/e/drain", b'{"url": 5}', "'url' should be a valid string."),
-        ("engines/e/drain", b"[]", "The request body must be a JSON object."),
+        ("engines/e/drain", b"[]", "The request body must be a JSON object, and its content-type: application/json."),
         ("engines/e/drain", b"{", "The request body is not valid JSON: "),
         ("tools/parse", b"", "The request has no body; a JSON object is expected."),
         ("tools/parse", b'{"text": "x"}', "'format' is required."),

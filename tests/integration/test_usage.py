@@ -1,5 +1,6 @@
 """What keys have used: counted per key, model and day, told by `/admin/usage` and `turnout usage`."""
 
+import asyncio
 import csv
 import io
 import json
@@ -160,14 +161,34 @@ async def test_several_processes_without_redis_are_added_up_and_the_command_show
             shown[form] = command.stdout
         assert "team-a" in shown["table"]
         assert json.loads(shown["json"])[0]["answer_tokens"] == 120
-        assert next(csv.DictReader(io.StringIO(shown["csv"])))["tags"] == "x y"
+        (listed,) = csv.DictReader(io.StringIO(shown["csv"]))
+        assert listed["tags"] == "x y"
     finally:
         process.interrupt()
         await process.ended()
 
 
 @pytest.mark.parametrize("option", ["--since", "--until"])
-def test_what_is_no_day_is_answered_with_an_example(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["usage", "--url", "http://127.0.0.1:1", option, "yesterday"]) == 2
+@pytest.mark.parametrize("day", ["yesterday", "2026-13-45", "2026-02-30", "20261231", ""])
+def test_what_is_no_day_is_answered_with_an_example(option: str, day: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["usage", "--url", "http://127.0.0.1:1", option, day]) == 2
 
-    assert f"{option} yesterday: expected a day, such as 2026-12-31" in capsys.readouterr().err
+    assert f"{option} {day}: expected a day, such as 2026-12-31" in capsys.readouterr().err
+
+
+def test_days_stand_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["usage", "--url", "http://127.0.0.1:1", "--since", "2026-12-31", "--until", "2026-12-01"]) == 2
+
+    assert "--until 2026-12-01 is before --since 2026-12-31" in capsys.readouterr().err
+
+
+async def test_the_commands_csv_opens_in_a_spreadsheet_without_running_anything(
+    engine: ScriptedEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = {"requests": 1, "prompt_tokens": 2, "answer_tokens": 3, "estimated": 0}
+    row: Json = {"day": "2026-12-01", "key": "=cmd", "tags": ["+x", "y"], "model": "@m", **counts}
+    engine.on("/admin/usage", reply(json.dumps([row]).encode()))
+    code = await asyncio.to_thread(main, ["usage", "--url", engine.url, "--format", "csv"])
+
+    assert code == 0
+    assert capsys.readouterr().out.splitlines()[1] == "2026-12-01,'=cmd,'+x y,'@m,1,2,3,0"
