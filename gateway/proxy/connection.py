@@ -157,16 +157,17 @@ class Connection(asyncio.Protocol):
             self._breathe()
         first, self.answered = not self.answered, True
         if first:
-            memo = self._memo
-            if memo is not None:
-                end = data.find(b"\r\n\r\n")
-                if end > 0 and memo.length(data, end) == len(data) - end - 4:
+            like = None if self._memo is None else self._memo.like(data)
+            if like is not None:
+                start, length = like
+                body = data[start:]
+                if len(body) == length:
                     # A whole answer with a head like the last one's: the parser is spared.
                     self.status = 200
                     self.content_type = self._memo_type
                     self.encoding = self.retry_after = b""
                     self._keep = True
-                    self._finish(listener, data[end + 4 :])
+                    self._finish(listener, body)
                     return
             self._reset()
         try:

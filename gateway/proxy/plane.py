@@ -144,6 +144,8 @@ class Plane:
     clock: Callable[[], float] = time.time
     rng: Callable[[], float] = random.random
     nowhere: Meter = field(init=False)
+    max_body: int = field(init=False)
+    """Bytes of a request's body at most."""
     logs_served: bool = field(init=False)
     """Whether requests that ended well may have a line in the log."""
     origins: frozenset[bytes] = field(init=False)
@@ -151,6 +153,7 @@ class Plane:
 
     def __post_init__(self) -> None:
         self.nowhere = self.meters.meter("", "")
+        self.max_body = self.settings.server.max_body
         self.logs_served = self.journal is not None and self.settings.logged_requests not in ("off", "errors")
         self.origins = frozenset(origin.encode() for origin in self.settings.server.cors_origins)
         headers = map(session_header, self.settings.models.values())

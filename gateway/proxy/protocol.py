@@ -86,6 +86,15 @@ class GatewayProtocol(AgeingConnection):
 
     def data_received(self, data: bytes) -> None:
         state = self._state
+        if state is _HEAD and self._memo is not None and not (self._buffer or self._write_paused):
+            # Most likely a whole request, with a head like the last one's.
+            like, plane = self._memo.like(data), self._plane
+            if like is not None and plane is self._source.plane:
+                start, length = like
+                body = data[start:]
+                if len(body) == length <= plane.max_body:
+                    self._serve(body)
+                    return
         if state is _BUSY or (self._write_paused and state is _HEAD):
             self._hold(data)
             return
@@ -93,10 +102,7 @@ class GatewayProtocol(AgeingConnection):
             if self._body is not None:
                 self._take_body(self._body, data)
             elif state is _HEAD:
-                if self._memo is None or self._buffer:
-                    self._take_head(self._buffer + data if self._buffer else data)
-                else:
-                    self._take_like(self._memo, data)
+                self._take_head(self._buffer + data if self._buffer else data)
         except ApiError as error:
             self._refuse(error)
 
@@ -184,16 +190,12 @@ class GatewayProtocol(AgeingConnection):
             self._read_paused = True
             self.transport.pause_reading()
 
-    def _take_like(self, memo: HeadMemo, data: bytes) -> None:
-        """Takes a request that most likely has a head like the last one's."""
-        end = data.find(b"\r\n\r\n", 0, HEAD_LIMIT)
-        plane = self._plane
-        if end < 0 or plane is not self._source.plane or (length := memo.length(data, end)) is None:
-            self._take_head(data)
-        else:
-            self._take_body_after(end, data, plane, length)
-
     def _take_head(self, data: bytes) -> None:
+        plane = self._source.plane
+        if self._memo is not None and plane is self._plane and (like := self._memo.like(data)) is not None:
+            start, length = like
+            self._take_body_after(start, data, plane, length)
+            return
         if not data.startswith(STARTS):
             if len(data) < LONGEST_START and any(start.startswith(data) for start in STARTS):
                 self._wait_for_head(data)
@@ -206,14 +208,13 @@ class GatewayProtocol(AgeingConnection):
                 raise HeadTooLarge(f"The request's headers are larger than {HEAD_LIMIT} bytes.", code=None)
             self._wait_for_head(data)
             return
-        plane = self._source.plane
-        self._take_body_after(end, data, plane, self._read_head(data[:end], plane))
+        self._take_body_after(end + 4, data, plane, self._read_head(data[:end], plane))
 
-    def _take_body_after(self, end: int, data: bytes, plane: Plane, length: int | None) -> None:
-        """Goes on after a head that ends at ``end``, with or without its body."""
+    def _take_body_after(self, start: int, data: bytes, plane: Plane, length: int | None) -> None:
+        """Goes on after a head, with or without its body, which begins at ``start``."""
         self._buffer = b""
-        rest = data[end + 4 :]
-        if len(rest) == length and length <= plane.settings.server.max_body:
+        rest = data[start:]
+        if len(rest) == length and length <= plane.max_body:
             self._serve(rest)
         else:
             self._begin_body(plane, length, rest)
@@ -238,8 +239,8 @@ class GatewayProtocol(AgeingConnection):
         self._state = State.BODY
         if plane.guard is not None:
             plane.guard.let_in(self._inbound.caller)  # nobody's body is kept
-        if length is not None and length > plane.settings.server.max_body:
-            raise too_large(plane.settings.server.max_body)
+        if length is not None and length > plane.max_body:
+            raise too_large(plane.max_body)
         self._since, self._seen = plane.loop.time(), 0
         self._body = ChunkedBody() if length is None else SizedBody(length)
         if self._head.expects_continue and not rest:
@@ -249,7 +250,7 @@ class GatewayProtocol(AgeingConnection):
     def _take_body(self, body: ChunkedBody | SizedBody, data: bytes) -> None:
         self._seen += len(data)
         rest = body.feed(data)
-        limit = self._plane.settings.server.max_body
+        limit = self._plane.max_body
         if body.size > limit:
             raise too_large(limit)
         if rest is not None:

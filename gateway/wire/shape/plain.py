@@ -19,7 +19,8 @@ _REASONING: Final = b'"reasoning'
 _NULLS: Final = (b'"reasoning":null', b'"reasoning_content":null')
 
 _AFTER_ID: Final = b'","object":"chat.completion","created":'
-_TO_MODEL: Final = len(_AFTER_ID) + 10
+_AFTER_ID_LENGTH: Final = len(_AFTER_ID)
+_TO_MODEL: Final = _AFTER_ID_LENGTH + 10
 """Bytes from the end of the id to the end of ``created``: Unix seconds have ten digits until the year 2286."""
 
 _LONGEST_ID: Final = 64
@@ -47,26 +48,28 @@ class Plain:
         """What a plain answer has used: it may go as it is. None means only that the answer must be looked at."""
         start = names.id_starts
         quote = body.find(b'"', start, start + _LONGEST_ID)
-        text = quote + _TO_MODEL
+        opens = quote + _TO_MODEL
+        text = opens + names.opening_length
         if (
             quote < start + ID_LENGTH
-            or not body.startswith(names.opening, text)
-            or not body.startswith(_AFTER_ID, quote)
-            or not body.startswith(names.prefix_bytes)
+            or body[opens:text] != names.opening
+            or body[quote : quote + _AFTER_ID_LENGTH] != _AFTER_ID
+            or body[:start] != names.prefix_bytes
         ):
             return self._looked_through(body, names)
-        text += names.opening_length
         end = body.find(b'"', text)
         at = body.rfind(_USAGE, end)
         close = body.find(b"}", at)
-        if at < 0 or body[end - 1] == _BACKSLASH or body.find(b"{", at + _TO_COUNTS, close) >= 0:
+        if at < 0 or body[end - 1] == _BACKSLASH:
             return self._looked_through(body, names)
         for first in self._firsts:
             if body.find(first, text, end) >= 0:
                 return self._looked_through(body, names)
         around = body[end:at] + body[close:]
         if around in self._seen:
-            return read_usage(body[at + _TO_COUNTS - 1 : close + 1])
+            usage = read_usage(body[at + _TO_COUNTS - 1 : close + 1])
+            if usage is not None:  # with an object inside, the text up to the first brace is no JSON
+                return usage
         usage = self._looked_through(body, names)
         if usage is not None and len(self._seen) < SURROUNDINGS and len(around) <= _LONGEST_SURROUNDINGS:
             self._seen.add(around)
