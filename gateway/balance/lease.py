@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from gateway.balance import evidence
 from gateway.balance.endpoint import Endpoint
 from gateway.balance.engine import Engine
@@ -21,23 +23,18 @@ class LeaseEndedError(RuntimeError):
     """A lease was ended twice: the caller has lost track of an attempt."""
 
 
-class Lease:
-    """One attempt in flight.
+class Lease(msgspec.Struct, eq=False):
+    """One attempt in flight, made by `lease`.
 
     Invariant: every lease is ended exactly once, and then its endpoint's `in_flight` is what it was without it.
     """
 
-    __slots__ = ("_ended", "_term", "endpoint", "target")
+    endpoint: Endpoint
+    target: Target
+    _term: int | None
+    """The term of the endpoint's breaker that the attempt counts in; None: in no term."""
 
-    def __init__(self, endpoint: Endpoint, target: Target) -> None:
-        """Count the attempt in; only `Route.acquire` makes leases."""
-        self.endpoint = endpoint
-        self.target = target
-        self._ended = False
-        count = endpoint.in_flight + 1
-        endpoint.in_flight = count
-        # Below the ceiling the breaker is closed, so everything that could need a closer look is at or above it.
-        self._term = endpoint.breaker.term if count < endpoint.ceiling else target.engine.fill(endpoint)
+    _ended: bool = False
 
     def proven(self, now: float) -> None:
         """Say that the answer has begun to arrive: a half-open endpoint need not wait for the end of a long stream."""
@@ -57,3 +54,12 @@ class Lease:
                 breaker.served(now)
         else:
             evidence.settle(self.target.engine, endpoint, self._term, outcome, now)
+
+
+def lease(endpoint: Endpoint, target: Target) -> Lease:
+    """Count an attempt in; only `Route.acquire` makes leases."""
+    endpoint.in_flight = count = endpoint.in_flight + 1
+    # Below the ceiling the breaker is closed, so everything that could need a closer look is at or above it.
+    if count < endpoint.ceiling:
+        return Lease(endpoint, target, endpoint.breaker.term)
+    return Lease(endpoint, target, target.engine.fill(endpoint))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from gateway.balance.endpoint import Endpoint, EndpointState
 from gateway.balance.engine import SERVING, Engine, Tier
-from gateway.balance.lease import Lease, Target
+from gateway.balance.lease import Lease, Target, lease
 from gateway.balance.policies.hashing import weighted_score
 from gateway.balance.policies.policy import Pick, Policy, Rng
 
@@ -89,7 +89,7 @@ class Route:
                     engine.refresh(now)
                 ready = engine.ready
                 if ready:
-                    return Lease(slot.pick(ready, key, rng), slot.target)
+                    return lease(slot.pick(ready, key, rng), slot.target)
         return self._search(key, now, rng, tried)
 
     def _next_ready(self, key: bytes | None, now: float) -> _Slot | None:
@@ -107,9 +107,9 @@ class Route:
             if now >= slot.engine.due:
                 slot.engine.refresh(now)
         for tier in (Tier.READY, Tier.SPARE):
-            lease = self._from_tier(tier, key, rng, tried)
-            if lease is not None:
-                return lease
+            found = self._from_tier(tier, key, rng, tried)
+            if found is not None:
+                return found
         unavailable = self._unavailable(tried, now)
         if unavailable.reason == "all_busy":
             return unavailable
@@ -119,7 +119,7 @@ class Route:
         slot = self._choose([slot for slot in self._slots if slot.engine.candidates(tier, tried)], key)
         if slot is None:
             return None
-        return Lease(slot.pick(slot.engine.candidates(tier, tried), key, rng), slot.target)
+        return lease(slot.pick(slot.engine.candidates(tier, tried), key, rng), slot.target)
 
     def _choose(self, open_slots: list[_Slot], key: bytes | None) -> _Slot | None:
         if len(open_slots) < 2:

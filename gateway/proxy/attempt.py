@@ -21,15 +21,14 @@ from gateway.proxy.outgoing import Outgoing, asking_why, outgoing
 from gateway.proxy.owner import Owner
 from gateway.proxy.plane import Asked, Destination, Plane
 from gateway.proxy.tooling import UNTOOLED
-from gateway.wire.answer import Usage, find_usage, respell_answer
-from gateway.wire.embeddings import name_input, spell_vectors
+from gateway.proxy.whole import put_right
+from gateway.wire.answer import Usage
+from gateway.wire.embeddings import name_input
 from gateway.wire.estimate import uncounted
 from gateway.wire.inflate import InflateError, Inflater
 from gateway.wire.named_stream import NAMED, NamedStream
 from gateway.wire.openai import Call, expected_choices
-from gateway.wire.passed import PASSED, pass_answer
 from gateway.wire.shape import Chain
-from gateway.wire.shape.whole import shape_answer
 from gateway.wire.stream import StreamRelay
 
 ANSWER_LIMIT: Final = 512 * 1024 * 1024
@@ -146,8 +145,10 @@ class Attempt(msgspec.Struct, eq=False):
 
     def on_answer(self, connection: Connection, data: bytes, *, complete: bool) -> None:
         """The next part of the answer."""
-        if complete and not (
-            self._answer_begun or self._call.stream or connection.encoding or connection.status != 200
+        if (
+            complete
+            and connection.status == 200
+            and not (self._answer_begun or self._call.stream or connection.encoding)
         ):
             self._connection = None
             self._whole(data)
@@ -268,31 +269,22 @@ class Attempt(msgspec.Struct, eq=False):
         self.send(self._forward, self.begun_at)
 
     def _whole(self, body: bytes) -> None:
-        try:
-            operation = self._call.operation
-            names = self._asked.names[operation]
-            plain = self.destination.tooling.plain
-            usage = plain.usage(body, names) if plain is not None and self.outgoing.tooled is UNTOOLED else None
-            if usage is not None:
-                answer = body
-            elif operation in PASSED:
-                answer, usage = pass_answer(body, names)
-            elif (chain := self._chain()) is None:
-                answer = respell_answer(body, names, self._own_id)
-                usage = find_usage(answer)
-            else:
-                answer = shape_answer(body, names, self._own_id, chain, self._plane.clock)
-                usage = find_usage(answer)
-            if operation is Operation.EMBEDDINGS:
-                answer = spell_vectors(answer, self._call.members.get("encoding_format"))
-        except ValueError:
-            self._broken(Broken(200), BROKEN_ANSWER)
-            return
+        call, destination = self._call, self.destination
+        plain = destination.tooling.plain
+        names = self._asked.names[call.operation]
+        usage = plain.usage(body, names) if plain is not None and self.outgoing.tooled is UNTOOLED else None
+        answer = body
+        if usage is None:
+            try:
+                answer, usage = put_right(body, call, names, self._own_id, self._chain, self._plane.clock)
+            except ValueError:
+                self._broken(Broken(200), BROKEN_ANSWER)
+                return
         self.usage = usage
         if usage is None:
-            self.estimate = uncounted(operation, len(self.outgoing.body), len(answer))
+            self.estimate = uncounted(call.operation, len(self.outgoing.body), len(answer))
         else:
-            meter = self.destination.meter
+            meter = destination.meter
             meter.input_tokens += usage.prompt_tokens
             meter.output_tokens += usage.completion_tokens
         now = self._plane.loop.time()
@@ -334,8 +326,9 @@ class Attempt(msgspec.Struct, eq=False):
             destination = self.destination
             destination.meter.in_flight -= 1
             self.lease.end(outcome, now)
-            for queue in destination.link.queues:
-                queue.poke()
+            if destination.link.queues:
+                for queue in destination.link.queues:
+                    queue.poke()
 
     def _count_stream(self) -> None:
         relay = self.relay

@@ -107,8 +107,10 @@ class Connection(asyncio.Protocol):
         """Sends a request; the answer goes to ``listener``."""
         self.listener = listener
         self.answered = self._head_read = False
-        self.transport.write(head + body if len(body) < JOINED else head)
-        if len(body) >= JOINED:
+        if len(body) < JOINED:
+            self.transport.write(head + body)
+        else:
+            self.transport.write(head)
             self.transport.write(body)
 
     def pause(self) -> None:
@@ -157,18 +159,15 @@ class Connection(asyncio.Protocol):
             self._breathe()
         first, self.answered = not self.answered, True
         if first:
-            like = None if self._memo is None else self._memo.like(data)
-            if like is not None:
-                start, length = like
-                body = data[start:]
-                if len(body) == length:
-                    # A whole answer with a head like the last one's: the parser is spared.
-                    self.status = 200
-                    self.content_type = self._memo_type
-                    self.encoding = self.retry_after = b""
-                    self._keep = True
-                    self._finish(listener, body)
-                    return
+            whole = None if self._memo is None else self._memo.body(data)
+            if whole is not None:
+                # A whole answer with a head like the last one's: the parser is spared.
+                self.status = 200
+                self.content_type = self._memo_type
+                self.encoding = self.retry_after = b""
+                self._keep = True
+                self._finish(listener, whole)
+                return
             self._reset()
         try:
             self._parser.feed_data(data)

@@ -9,10 +9,11 @@ may have opened the stream), *committed* (head and first bytes of a stream are o
 lease ends exactly once and the meters are set right.
 """
 
+from math import inf
 from typing import Final
 
 from gateway.balance.outcome import CLIENT_GONE, SERVED, Phase, TimedOut
-from gateway.errors import ApiError, InvalidRequest, ModelNotFound
+from gateway.errors import ApiError, InvalidRequest
 from gateway.logs import RequestSummary
 from gateway.metrics import Meter
 from gateway.proxy import replies, verdicts
@@ -28,7 +29,7 @@ from gateway.proxy.spending import cost_of
 from gateway.usage import Spent
 from gateway.wire.anthropic import ANTHROPIC
 from gateway.wire.named_stream import farewell
-from gateway.wire.openai import parse_call, prompt_of
+from gateway.wire.openai import NO_CALL, parse_call, prompt_of
 
 LONGEST_MESSAGE: Final = 500
 """Characters of an error's message that the log and the list of errors keep."""
@@ -40,52 +41,56 @@ class Exchange(Hedger):
     """Serves one request. Its carrier calls `begin`, then `client_gone`, `client_paused`, `client_resumed`."""
 
     __slots__ = ("_body", "_first_at", "_heartbeat", "_last_at", "_opened", "_paused_at", "_permit", "request_id")
+    _last_at: float
+    request_id: bytes
 
     def __init__(self, plane: Plane, down: Downstream, inbound: Inbound, body: bytes) -> None:
-        super().__init__(plane, down, inbound)
+        """Sets all that its halves have, too: it is made for every request, and each further constructor costs."""
+        self._plane = plane
+        self._down = down
+        self._inbound = inbound
         self._body = body
-        self._first_at = 0.0
+        self._call = NO_CALL
+        self._attempt = self._detour = self._inside = self._ready = None
         self._heartbeat: Heartbeat | None = None
-        self._opened = False
-        self._paused_at = 0.0
         self._permit: Permit | None = None
-        self._last_at = self.started
-        self.request_id = inbound.request_id or self._own_id
+        self._total = inf
+        self._first_at = self._paused_at = 0.0
+        self.attempts = 0
+        self._opened = self.committed = self.over = False
 
     # ---- the carrier's calls
 
     def begin(self) -> None:
         """Starts to serve; every error ends up as an answer."""
-        guard = self._plane.guard
+        plane, inbound = self._plane, self._inbound
+        self._own_id = own_id = plane.ids()
+        self.request_id = inbound.request_id or own_id
+        self.started = self._last_at = now = plane.loop.time()
+        guard, caller = plane.guard, inbound.caller
         try:
-            caller = self._inbound.caller
             if guard is not None and (caller is None or caller.watched):
                 guard.let_in(caller)
-            if self._inbound.objection is not None:
-                message, code = self._inbound.objection
+            if inbound.objection is not None:
+                message, code = inbound.objection
                 raise InvalidRequest(message, code=code)
-            self._call = call = parse_call(self._inbound.operation, self._body)
-            asked = self._plane.asked.get(call.model)
+            self._call = call = parse_call(inbound.operation, self._body, None if caller is None else caller.rank)
+            asked = plane.asked.get(call.model)
             if asked is None:
-                raise ModelNotFound(
-                    f"The model '{call.model[:200]}' does not exist. GET /v1/models lists what can be asked for.",
-                    param="model",
-                )
+                raise verdicts.no_such_model(call.model)
             self._asked = asked
-            if guard is not None and caller is not None:
-                call.rank = caller.rank
-                if caller.models is not None:
-                    guard.allow(caller, call.model, asked.route.model)
+            if guard is not None and caller is not None and caller.models is not None:
+                guard.allow(caller, call.model, asked.route.model)
             if call.operation not in asked.unchecked:
                 check_asked(call, asked)
-            self._plane.budget.request(self.started)
-            if call.stream and (interval := self._plane.settings.server.heartbeat) is not None:
+            plane.budget.request(now)
+            if call.stream and (interval := plane.settings.server.heartbeat) is not None:
                 self._heartbeat = Heartbeat(self, interval)
-                self._plane.deadlines.put(self._heartbeat, self.started + interval)
+                plane.deadlines.put(self._heartbeat, now + interval)
             if guard is None or self._admit(guard.limiter):
                 self._try()
-                if self._asked.hedge is not None and call.stream:
-                    self._plan_hedge(self._asked.hedge)
+                if asked.hedge is not None and call.stream:
+                    self._plan_hedge(asked.hedge)
         except ApiError as error:
             self._fail(error)
 
@@ -294,7 +299,8 @@ class Exchange(Hedger):
 
     def _unserved(self) -> Meter:
         """Who counts a request that no engine got. Names that are not configured make no series of their own."""
-        return self._plane.asked[self._call.model].unserved if hasattr(self, "_asked") else self._plane.nowhere
+        asked = self._plane.asked.get(self._call.model)
+        return self._plane.nowhere if asked is None else asked.unserved
 
     def _note(self, meter: Meter, outcome: str, status: int, now: float, error: ApiError | None) -> None:
         """Tells the journal, if it wants to know."""
@@ -302,7 +308,8 @@ class Exchange(Hedger):
         if journal is None or (error is None and not journal.draws()):
             return
         cost = self._cost(gone=outcome == "client_gone")
-        shows_prompt = hasattr(self, "_asked") and self._asked.log_prompts
+        asked = self._plane.asked.get(self._call.model)
+        shows_prompt = asked is not None and asked.log_prompts
         journal.note(
             RequestSummary(
                 request_id=self.request_id.decode(),

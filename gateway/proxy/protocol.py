@@ -88,13 +88,10 @@ class GatewayProtocol(AgeingConnection):
         state = self._state
         if state is _HEAD and self._memo is not None and not (self._buffer or self._write_paused):
             # Most likely a whole request, with a head like the last one's.
-            like, plane = self._memo.like(data), self._plane
-            if like is not None and plane is self._source.plane:
-                start, length = like
-                body = data[start:]
-                if len(body) == length <= plane.max_body:
-                    self._serve(body)
-                    return
+            body, plane = self._memo.body(data), self._plane
+            if body is not None and plane is self._source.plane and len(body) <= plane.max_body:
+                self._serve(body)
+                return
         if state is _BUSY or (self._write_paused and state is _HEAD):
             self._hold(data)
             return

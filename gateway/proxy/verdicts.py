@@ -83,6 +83,13 @@ def _renamed(message: str, theirs: str | None, ours: str) -> str:
     return re.sub(pattern, lambda _: ours, message)
 
 
+def no_such_model(name: str) -> ModelNotFound:
+    """What the client is told when it asks for a model that nobody serves."""
+    return ModelNotFound(
+        f"The model '{name[:200]}' does not exist. GET /v1/models lists what can be asked for.", param="model"
+    )
+
+
 def unavailable(nobody: Unavailable, model: str) -> ApiError:
     """What the client is told when no endpoint can take its request."""
     if nobody.reason == "all_busy":

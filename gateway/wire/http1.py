@@ -139,14 +139,16 @@ class HeadMemo:
     A connection's requests come from one client program: most of their heads differ in the content-length alone.
     """
 
-    __slots__ = ("_after", "_before", "_first", "_last", "_rest")
+    __slots__ = ("_after", "_before", "_first", "_form", "_last", "_rest", "_size")
 
     def __init__(self, before: bytes, after: bytes) -> None:
         self._before = before
         self._after = after + _END
+        self._form = b"%s%%d%s" % (before.replace(b"%", b"%%"), self._after.replace(b"%", b"%%"))
         self._first = len(before)
         self._last = self._first + _LENGTH_DIGITS + 1
         self._rest = len(self._after)
+        self._size = self._first + self._rest + 1
 
     @classmethod
     def of(cls, block: bytes, head: Head) -> "HeadMemo | None":
@@ -161,16 +163,27 @@ class HeadMemo:
         found = _LENGTH_LINE.search(block)
         return None if found is None else cls(block[: found.start(1)], block[found.end(1) :])
 
-    def like(self, data: bytes) -> tuple[int, int] | None:
-        """Where the body begins and its length, if ``data`` opens with a head that differs in nothing else.
+    def body(self, data: bytes) -> bytes | None:
+        """The body, if ``data`` is one whole message whose head differs from this one in its length alone.
 
-        Slices are compared here, not asked for their ends: CPython's methods with several arguments cost more.
+        None means only that it must be looked at. The head is foretold and compared in one piece: that costs a third of
+        searching it for its ends. It is foretold with as many digits as the last one `like` this had.
         """
+        size = self._size
+        length = len(data) - size
+        if length >= 0 and data[:size] == self._form % length:
+            return data[size:]
+        like = self.like(data)
+        return data[like[0] :] if like is not None and like[0] + like[1] == len(data) else None
+
+    def like(self, data: bytes) -> tuple[int, int] | None:
+        """Where the body begins and its length, if ``data`` opens with a head that differs in nothing else."""
         first = self._first
         stop = data.find(b"\r", first, self._last)
         start = stop + self._rest
         digits = data[first:stop]
         if digits.isdigit() and data[stop:start] == self._after and data[:first] == self._before:
+            self._size = start
             return start, int(digits)
         return None
 

@@ -26,7 +26,7 @@ _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-class Call(msgspec.Struct, eq=False):
+class Call(msgspec.Struct, eq=False, frozen=True):
     """One parsed request. ``body`` is what the client sent, ``members`` the same taken apart.
 
     A msgspec Struct, as everything that is made per request: its constructor is C.
@@ -40,6 +40,9 @@ class Call(msgspec.Struct, eq=False):
     rank: int | None = None
     """What its key makes of the member `priority` where the engine heeds it, the lowest first; None without a key."""
 
+
+NO_CALL: Final = Call(Operation.CHAT, "", stream=False, members={}, body=b"")
+"""Stands for a call that could not be read."""
 
 PROMPTS: Final = ("messages", "prompt", "input", "query", "text_1", "system", "instructions")
 """Members that hold what a model is asked."""
@@ -55,8 +58,8 @@ def prompt_of(call: Call) -> str:
     return text if len(text) <= LONGEST_PROMPT else text[:LONGEST_PROMPT] + "…"
 
 
-def parse_call(operation: Operation, body: bytes) -> Call:
-    """Reads a request body.
+def parse_call(operation: Operation, body: bytes, rank: int | None = None) -> Call:
+    """Reads a request body. ``rank``: what the caller's key makes of its priority.
 
     Only what every operation shares is checked here: JSON, an object, ``model``, ``stream``. The rest belongs to
     the engine or to its profile. Raises InvalidRequest naming the parameter.
@@ -73,7 +76,7 @@ def parse_call(operation: Operation, body: bytes) -> Call:
         raise _bad_model(members.get("model"))
     raw_stream = members.get("stream")
     stream = raw_stream is not None and operation in STREAMED and _is_true(raw_stream)
-    return Call(operation, model, stream, members, body)
+    return Call(operation, model, stream, members, body, rank)
 
 
 def _is_true(stream: msgspec.Raw) -> bool:

@@ -121,8 +121,12 @@ async def in_batches(
         results = await asyncio.gather(
             *(compare(servers, data, random.Random(start + i), quiet) for i, data in enumerate(batch))
         )
-        for data, (plain_heard, asgi, protocol) in zip(batch, results, strict=True):
-            check(data, plain_heard, asgi, protocol)
+        for i, (data, answers) in enumerate(zip(batch, results, strict=True)):
+            try:
+                check(data, *answers)
+            except AssertionError:
+                # On a busy machine a server may be silent for longer and still answer: asked again, alone, with time.
+                check(data, *await compare(servers, data, random.Random(start + i), PATIENCE))
 
 
 async def test_good_requests_one_after_the_other_are_read_alike(servers: Servers) -> None:

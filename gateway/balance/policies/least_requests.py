@@ -39,7 +39,7 @@ class _Least:
             return self._pick_from_many(ready)
         last = self._last
         at = 0
-        least = maxsize
+        least = ready[0].in_flight + ready[0].extra
         for index, endpoint in enumerate(ready):
             load = endpoint.in_flight + endpoint.extra
             # Among equals the first one after the previous choice wins, else the first of all.

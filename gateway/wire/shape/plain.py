@@ -26,6 +26,9 @@ _TO_MODEL: Final = _AFTER_ID_LENGTH + 10
 _LONGEST_ID: Final = 64
 _USAGE: Final = b'"usage":{'
 _TO_COUNTS: Final = len(_USAGE)
+_UNSEEN: Final = b"\0"
+"""Stands around no text."""
+
 _BACKSLASH: Final = b"\\"[0]
 
 SURROUNDINGS: Final = 16
@@ -37,12 +40,13 @@ _LONGEST_SURROUNDINGS: Final = 2048
 class Plain:
     """Knows plain answers to calls without tools. ``openers``: what fences reasoning in the content of this model."""
 
-    __slots__ = ("_firsts", "_openers", "_seen")
+    __slots__ = ("_firsts", "_last", "_openers", "_seen")
 
     def __init__(self, openers: Sequence[str]) -> None:
         self._openers = tuple(opener.encode() for opener in openers)
         self._firsts = tuple({opener[:1] for opener in self._openers})
-        self._seen: set[bytes] = set()
+        self._seen: set[tuple[bytes, bytes]] = set()
+        self._last = (_UNSEEN, b"")
 
     def usage(self, body: bytes, names: AnswerNames) -> Usage | None:
         """What a plain answer has used: it may go as it is. None means only that the answer must be looked at."""
@@ -58,21 +62,31 @@ class Plain:
         ):
             return self._looked_through(body, names)
         end = body.find(b'"', text)
-        at = body.rfind(_USAGE, end)
-        close = body.find(b"}", at)
-        if at < 0 or body[end - 1] == _BACKSLASH:
+        if body[end - 1] == _BACKSLASH:
             return self._looked_through(body, names)
         for first in self._firsts:
             if body.find(first, text, end) >= 0:
                 return self._looked_through(body, names)
-        around = body[end:at] + body[close:]
-        if around in self._seen:
-            usage = read_usage(body[at + _TO_COUNTS - 1 : close + 1])
-            if usage is not None:  # with an object inside, the text up to the first brace is no JSON
-                return usage
+        middle, rest = self._last
+        at, close = end + len(middle), len(body) - len(rest)
+        if body[end:at] != middle or body[close:] != rest:
+            at = body.rfind(_USAGE, end) + _TO_COUNTS
+            close = body.find(b"}", at) + 1
+            if at < end:
+                return self._looked_through(body, names)
+            middle, rest = body[end:at], body[close:]
+            if (middle, rest) not in self._seen:
+                return self._learn(body, names, middle, rest)
+            self._last = middle, rest
+        usage = read_usage(body[at - 1 : close])
+        # With an object inside, the text up to the first brace is no JSON.
+        return usage if usage is not None else self._looked_through(body, names)
+
+    def _learn(self, body: bytes, names: AnswerNames, middle: bytes, rest: bytes) -> Usage | None:
+        """Remembers what stands around the text of an answer, up to its counts and after them, if it is plain."""
         usage = self._looked_through(body, names)
-        if usage is not None and len(self._seen) < SURROUNDINGS and len(around) <= _LONGEST_SURROUNDINGS:
-            self._seen.add(around)
+        if usage is not None and len(self._seen) < SURROUNDINGS and len(middle) + len(rest) <= _LONGEST_SURROUNDINGS:
+            self._seen.add((middle, rest))
         return usage
 
     def _looked_through(self, body: bytes, names: AnswerNames) -> Usage | None:

@@ -3,7 +3,7 @@
 from gateway.background.shared.load import HOLDS, hear, tell
 from gateway.balance.endpoint import EndpointState
 from gateway.balance.engine import Engine, Tier
-from gateway.balance.lease import Lease, Target
+from gateway.balance.lease import Target, lease
 from gateway.balance.outcome import Broken
 from tests.unit.gateway.balance import making
 
@@ -14,7 +14,7 @@ def busy(count: int) -> Engine:
     """An engine whose first endpoint has so many requests in flight."""
     engine = making.engine(2)
     for _ in range(count):
-        Lease(engine.endpoints[0], Target(engine, "m"))
+        lease(engine.endpoints[0], Target(engine, "m"))
     return engine
 
 
@@ -40,7 +40,7 @@ def test_what_has_ended_elsewhere_is_no_load_any_more() -> None:
 def test_an_endpoint_that_another_gateway_has_ejected_is_asked_last() -> None:
     theirs, mine = busy(0), busy(0)
     for turn in range(5):
-        Lease(theirs.endpoints[0], Target(theirs, "m")).end(Broken(500), NOW + turn * 0.01)
+        lease(theirs.endpoints[0], Target(theirs, "m")).end(Broken(500), NOW + turn * 0.01)
     assert theirs.endpoints[0].state is EndpointState.EJECTED
     hear({"e": mine}, [tell({"e": theirs})], NOW)
 
