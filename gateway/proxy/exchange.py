@@ -263,9 +263,7 @@ class Exchange(Hedger):
 
     def _fail(self, error: ApiError) -> None:
         attempt = self._attempt
-        more = replies.error_lines(error)
-        if attempt is None:
-            more += replies.NO_ATTEMPT
+        more = replies.error_lines(error) + (replies.NO_ATTEMPT if attempt is None else b"")
         headers = self._headers(replies.JSON, more, self._plane.loop.time())
         outcome = _FAILURES.get(error.status, "rejected" if error.status < 500 else "failed")
         self._finish(outcome, error.status, error=error)

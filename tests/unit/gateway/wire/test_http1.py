@@ -70,3 +70,19 @@ def test_a_head_like_the_last_one_is_read_as_if_it_were_the_first(
             assert message[start - 4 : start] == b"\r\n\r\n"
             assert parse_head(message[: start - 4]).length == length
         assert body == (message[like[0] :] if like is not None and sum(like) == len(message) else None)
+
+
+@pytest.mark.parametrize("length", [b"-1", b"-12", b"+1", b"1e1", b" 1"])
+@pytest.mark.parametrize("digits", [1, 2, 3, 4])
+def test_a_length_that_is_no_number_is_never_foretold(length: bytes, digits: int) -> None:
+    """A head is foretold with as many digits as the last one had; bytes that are too few must not make it negative."""
+    head = b"POST /v1/chat HTTP/1.1\r\nhost: x\r\ncontent-length: %s"
+    good = head % (b"9" * digits)
+    memo = HeadMemo.of(good, parse_head(good))
+    assert memo is not None
+    assert memo.body(good + b"\r\n\r\n" + b"b" * int(b"9" * digits)) is not None
+
+    for size in range(12):
+        message = head % length + b"\r\n\r\n" + b"b" * size
+        assert memo.body(message) is None
+        assert memo.like(message) is None
