@@ -1,8 +1,6 @@
 """The server around the application: uvicorn, ended as a service manager expects, alone or as one of several."""
 
 import asyncio
-import ctypes
-import gc
 import math
 import signal
 import socket
@@ -19,14 +17,8 @@ from uvicorn.server import Server
 from gateway.app import Application, Gateway
 from gateway.cli.failing import Failure
 from gateway.cli.listening import BACKLOG, Waiting, url_of
+from gateway.cli.memory import LOOKS, Lull, give_back, settle_memory
 from gateway.proxy.carriers import Carrier, protocol_of
-
-KEPT_FREE: Final = 16 * 2**20
-"""Bytes of free memory that may stay with the process, and the size from which blocks are mapped on their own."""
-
-M_TRIM_THRESHOLD: Final = -1
-M_MMAP_THRESHOLD: Final = -3
-"""Names of mallopt(3)."""
 
 LAST_WORDS: Final = 1
 """Seconds in which answers that were cut after the drain may still be told so."""
@@ -65,6 +57,7 @@ class GatewayServer(Server):
         self._gateway = gateway
         self._told = told
         self._asked_at = 0.0
+        self._lull = Lull()
 
     @property
     def failed(self) -> bool:
@@ -98,6 +91,8 @@ class GatewayServer(Server):
             self.should_exit = True
         if self._gateway.started:  # what uvicorn's own protocol gives to new connections
             self.config.timeout_keep_alive = math.ceil(self._gateway.settings.server.keep_alive)
+        if counter % LOOKS == 0 and self._lull.comes(time.process_time()):
+            give_back()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -157,20 +152,6 @@ class GatewayServer(Server):
                 connection.interrupt()
         for task in list(self.server_state.tasks):
             task.cancel()
-
-
-def settle_memory() -> None:
-    """Ends the start: what it has built stays for good, so the collector need not look at it again (5 to 10 % of a
-    request's cost), and what it has thrown away goes back to the system.
-    """
-    gc.collect()
-    gc.freeze()
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim"):  # glibc
-        # Bodies of a few hundred kilobytes would be mapped and unmapped by the kernel for each request.
-        libc.mallopt(M_MMAP_THRESHOLD, KEPT_FREE)
-        libc.mallopt(M_TRIM_THRESHOLD, KEPT_FREE)
-        libc.malloc_trim(0)
 
 
 def server_for(

@@ -12,7 +12,8 @@ from gateway.api.ops import snapshot
 from gateway.app import Application, Gateway
 from gateway.cli.failing import Failure
 from gateway.cli.listening import BACKLOG, url_of
-from gateway.cli.server import LAST_WORDS, GatewayServer, config_for, settle_memory
+from gateway.cli.memory import settle_memory
+from gateway.cli.server import LAST_WORDS, GatewayServer, config_for
 from gateway.cli.serving import run, tell
 from gateway.proxy.carriers import Carrier
 from gateway.proxy.limiter import is_limited
