@@ -6,6 +6,7 @@ wheel of deadlines, and the plane in force.
 
 import asyncio
 import contextlib
+import importlib
 import math
 import os
 import random
@@ -13,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from fastapi import FastAPI
@@ -26,7 +27,6 @@ from gateway.api.errors import internal_error
 from gateway.api.view import AskAll, ConfigState
 from gateway.background.discovery import Discovery
 from gateway.background.fetch import Fetch
-from gateway.background.planning import plan_in_place
 from gateway.background.prober import Prober
 from gateway.background.reloader import Reloader
 from gateway.background.resolver import Resolver
@@ -45,7 +45,6 @@ from gateway.proxy.paths import FORWARDED
 from gateway.proxy.plane import Ids, Plane
 from gateway.proxy.reactions import Reactions
 from gateway.proxy.verdicts import going_away
-from gateway.settings.changes.plan import Plan
 from gateway.settings.source import ConfigFile, Configuration, held
 from gateway.settings.tree import Settings
 from gateway.usage import UsageRow
@@ -194,9 +193,11 @@ class Gateway:
         """The usage that all gateways have, None where Redis does not keep it (`api.view.View`)."""
         return await self.shared.usage(since, until)
 
-    async def plan(self, new: Settings, *, probe: bool) -> Plan:
+    async def plan(self, new: Settings, *, probe: bool) -> dict[str, Any]:
         """What would become of the models if this took the place of what is in force (`api.view.View`)."""
-        return await plan_in_place(self.plane, new, probe=probe)
+        planning = await asyncio.to_thread(importlib.import_module, "gateway.background.planning")
+        found: dict[str, Any] = await planning.tree_of_plan(self.plane, new, probe=probe)
+        return found
 
     @property
     def trouble(self) -> str:

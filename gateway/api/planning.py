@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.api.configuration import ConfigRefused
 from gateway.api.view import View
-from gateway.settings.changes.plan import as_tree
 from gateway.settings.loading import validate
 from gateway.settings.problems import Path, Problem, dotted
 from gateway.settings.secrets import SECRET_FILE
@@ -35,7 +34,7 @@ def router(view: View) -> APIRouter:
 
     async def plan(given: Annotated[Edited, Body()]) -> dict[str, Any]:
         """Says what would change for clients, and which models would lose their last healthy target."""
-        return as_tree(await view.plan(_settings(given.settings), probe=given.probe))
+        return await view.plan(_settings(given.settings), probe=given.probe)
 
     routes.add_api_route("/plan", plan, methods=["POST"], operation_id="plan_config")
     return routes

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway import logs
 from gateway.api.orders import Call
@@ -11,7 +11,6 @@ from gateway.balance.endpoint import Endpoint, EndpointState
 from gateway.metrics import Meters
 from gateway.proxy.links import EngineLink
 from gateway.proxy.plane import Asked, Plane
-from gateway.settings.changes.plan import Plan
 from gateway.settings.source import Configuration
 from gateway.settings.tree import Settings
 from gateway.usage import UsageRow
@@ -93,8 +92,8 @@ class View(Protocol):
     def heed(self, order: DrainOrder) -> None:
         """Drains or undrains in this process, now and whenever the configuration changes."""
 
-    async def plan(self, new: Settings, *, probe: bool) -> Plan:
-        """What would become of the models if this took the place of what is in force."""
+    async def plan(self, new: Settings, *, probe: bool) -> dict[str, Any]:
+        """What would become of the models if this took the place of what is in force, as plain values."""
 
     async def take(self, found: Configuration | str) -> None:
         """Puts a configuration in force, or notes why there is none to be put; of what cannot be, it notes that."""

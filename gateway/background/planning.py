@@ -15,7 +15,7 @@ from gateway.background.resolver import look_up
 from gateway.balance.endpoint import Endpoint, EndpointState
 from gateway.proxy.plane import Plane
 from gateway.settings.changes import changes
-from gateway.settings.changes.plan import Look, Place, Plan, make_plan, to_look_at
+from gateway.settings.changes.plan import Look, Place, Plan, as_tree, make_plan, to_look_at
 from gateway.settings.engines import Engine
 from gateway.settings.tree import Settings
 from gateway.settings.values import MANY_ADDRESSES
@@ -29,11 +29,11 @@ async def plan(against: str, old: Settings, new: Settings, standing: Mapping[Pla
     return make_plan(against, old, new, changes(old, new, time.time()), standing, looks)
 
 
-async def plan_in_place(plane: Plane, new: Settings, *, probe: bool) -> Plan:
-    """The plan against what a gateway has in force."""
+async def tree_of_plan(plane: Plane, new: Settings, *, probe: bool) -> dict[str, object]:
+    """The plan against what a gateway has in force, as plain values."""
     fetch = Fetch() if probe else None
     try:
-        return await plan("what is in force", plane.settings, new, _standing(plane), fetch)
+        return as_tree(await plan("what is in force", plane.settings, new, _standing(plane), fetch))
     finally:
         if fetch is not None:
             await fetch.close()

@@ -30,7 +30,9 @@ def bind(server: Server, *, take_over: bool = False) -> list[socket.socket]:
     bound: list[socket.socket] = []
     port = server.port
     try:
-        found = socket.getaddrinfo(server.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # As bytes: Python would load its tables of international names to read the usual ones, too.
+        host = server.host.encode() if server.host.isascii() else server.host
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, _, _, _, address in dict.fromkeys(found):
             one = socket.socket(family, socket.SOCK_STREAM)
             bound.append(one)

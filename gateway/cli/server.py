@@ -17,7 +17,7 @@ from uvicorn.server import Server
 from gateway.app import Application, Gateway
 from gateway.cli.failing import Failure
 from gateway.cli.listening import BACKLOG, Waiting, url_of
-from gateway.cli.memory import LOOKS, Lull, give_back, settle_memory
+from gateway.cli.memory import GIVE_BACK_EVERY, give_back, settle_memory
 from gateway.proxy.carriers import Carrier, protocol_of
 
 LAST_WORDS: Final = 1
@@ -57,7 +57,6 @@ class GatewayServer(Server):
         self._gateway = gateway
         self._told = told
         self._asked_at = 0.0
-        self._lull = Lull()
 
     @property
     def failed(self) -> bool:
@@ -91,7 +90,7 @@ class GatewayServer(Server):
             self.should_exit = True
         if self._gateway.started:  # what uvicorn's own protocol gives to new connections
             self.config.timeout_keep_alive = math.ceil(self._gateway.settings.server.keep_alive)
-        if counter % LOOKS == 0 and self._lull.comes(time.process_time()):
+        if counter % (10 * GIVE_BACK_EVERY) == 0:
             give_back()
         return await super().on_tick(counter)
 
