@@ -66,8 +66,8 @@ class UsageBook:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def count(self, day: str, key: str, model: str, prompt: int, answer: int, *, estimated: bool) -> None:
-        """One request more."""
+    def count(self, day: str, key: str, model: str, prompt: int, answer: int, estimated: int) -> None:
+        """One request more; ``estimated``: 1 if the engine did not count its tokens, else 0."""
         row = self.row(day, key, model)
         row.requests += 1
         row.prompt_tokens += prompt

@@ -22,7 +22,7 @@ from gateway.proxy.downstream import Downstream, Inbound
 from gateway.proxy.fanout import FanOut
 from gateway.proxy.heartbeat import BEAT, Heartbeat
 from gateway.proxy.hedging import Hedger
-from gateway.proxy.limiter import Limiter, Permit
+from gateway.proxy.limiter import Permit
 from gateway.proxy.outgoing import check_asked
 from gateway.proxy.plane import Plane
 from gateway.proxy.spending import cost_of
@@ -87,24 +87,19 @@ class Exchange(Hedger):
             if call.stream and (interval := plane.settings.server.heartbeat) is not None:
                 self._heartbeat = Heartbeat(self, interval)
                 plane.deadlines.put(self._heartbeat, now + interval)
-            if guard is None or self._admit(guard.limiter):
+            if guard is not None:
+                self._permit = guard.limiter.admit(self, caller, asked.route.model, call, now)
+            if guard is None or self._permit is not None:
                 self._try()
                 if asked.hedge is not None and call.stream:
                     self._plan_hedge(asked.hedge)
         except ApiError as error:
             self._fail(error)
 
-    def _admit(self, limiter: Limiter) -> bool:
-        """Whether the limits let the request pass at once. Raises ApiError if they do not let it pass."""
-        caller = self._inbound.caller
-        key = "" if caller is None else caller.name
-        self._permit = limiter.admit(self, key, self._asked.route.model, self._call, self.started)
-        return self._permit is not None
-
     def admitted(self, permit: Permit) -> None:
         """The limits let the request pass (`limiter.Waiter`)."""
         if self.over:
-            permit.end(Spent(), self._plane.loop.time())
+            permit.end(0, 0, 0, self._plane.loop.time())
             return
         self._permit = permit
         try:
@@ -282,7 +277,12 @@ class Exchange(Hedger):
         if now is None:
             now = plane.loop.time()
         if self._permit is not None:
-            self._permit.end(self._cost(gone=outcome == "client_gone"), now)
+            attempt = self._attempt
+            if isinstance(attempt, Attempt) and (usage := attempt.usage) is not None:
+                self._permit.end(usage.prompt_tokens, usage.completion_tokens, 0, now)
+            else:
+                cost = self._cost(gone=outcome == "client_gone")
+                self._permit.end(cost.prompt, cost.answer, cost.estimated, now)
         meter = self._unserved() if self._attempt is None else self._attempt.destination.meter
         meter.ended(outcome, now - self.started)
         if error is not None or plane.logs_served:
@@ -343,7 +343,7 @@ class Exchange(Hedger):
             more += replies.fallback_lines(self._detour.stand_ins[-1], self._detour.cause)
         if self._inbound.operation in ANTHROPIC:
             more += replies.REQUEST_ID % self.request_id
-        if self._permit is not None:
+        if self._permit is not None and self._permit.lines:
             more += self._permit.lines
         if self._inbound.echo:
             more += self._inbound.echo

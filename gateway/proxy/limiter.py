@@ -5,7 +5,7 @@ In one process the answer is there at once. With Redis it comes later (`Shared`)
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Final, Protocol, TypeAlias
 
@@ -16,10 +16,11 @@ from gateway.balance.limits.terms import BUDGETS, MINUTE, Dimension, Refusal, St
 from gateway.balance.limits.windows import Today, today
 from gateway.errors import ApiError, TooManyRequests
 from gateway.metrics import Meters
-from gateway.proxy.ratelimit import lines_of, ratelimit_lines
+from gateway.proxy.callers import Caller
+from gateway.proxy.ratelimit import fill, lines_of, lines_to_fill, ratelimit_lines
 from gateway.settings.keys import LimitSet
 from gateway.settings.tree import Settings
-from gateway.usage import Spent, UsageRow
+from gateway.usage import UsageRow
 from gateway.wire.estimate import total_tokens
 from gateway.wire.openai import Call
 
@@ -53,20 +54,27 @@ Heard: TypeAlias = Callable[[Answer | None], None]
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """The accounts of one key's requests for one model. ``most``: the largest reservation that can pass in all."""
+    """The accounts of one key's requests for one model on one day. ``most``: the largest reservation that can pass."""
 
     limiter: "Limiter"
+    when: Today
     row: UsageRow
-    key: str
+    caller: Caller | None
     model: str
     accounts: tuple[Account, ...]
     counts_tokens: bool
     most: float
+    only: Account | None = field(init=False)
+    """The account, if there is one and no more."""
+    lines: bytes = field(init=False)
+    """What to `fill` for it."""
+    free: "Permit | None" = field(init=False)
+    """What every request gets, if there is no account."""
 
-    def turn_to(self, day: str) -> UsageRow:
-        """The usage of another day."""
-        self.row = self.limiter.usage.row(day, self.key, self.model)
-        return self.row
+    def __post_init__(self) -> None:
+        self.only = self.accounts[0] if len(self.accounts) == 1 else None
+        self.lines = b"" if self.only is None else lines_to_fill(self.only.terms)
+        self.free = None if self.accounts else Permit(self, 0, b"", None)
 
 
 class Waiter(Protocol):
@@ -91,8 +99,8 @@ class Shared(Protocol):
     def settle(self, group: Group, tokens: int, day: int, month: int) -> None:
         """One of the group's requests has ended, having used so many tokens more than it had reserved."""
 
-    def used(self, day: str, group: Group, cost: Spent) -> None:
-        """What one of the group's requests has cost."""
+    def used(self, group: Group, prompt: int, answer: int, estimated: int) -> None:
+        """What one of the group's requests has cost; see `Permit.end`."""
 
     @property
     def closed(self) -> bool:
@@ -100,37 +108,45 @@ class Shared(Protocol):
 
 
 class Permit(msgspec.Struct, eq=False):
-    """A request that was let pass; it has to be ended once. ``lines`` are for the head of its answer."""
+    """Requests that were let pass: one, which has to be ended once; or where nothing is limited, all of a day.
+
+    ``lines`` are for the head of an answer.
+    """
 
     group: Group
     tokens: int
-    when: Today
     lines: bytes
     shared: Shared | None
 
-    def end(self, cost: Spent, now: float) -> None:
-        """Settles: gives back what was reserved and not used, or charges the rest. ``now``: the loop's time."""
-        group, when = self.group, self.when
-        used = cost.prompt + cost.answer
-        more = used - self.tokens if group.counts_tokens else 0
-        accounts = group.accounts
-        for account in accounts:
-            account.running -= 1
-        if self.shared is not None:
-            self.shared.settle(group, more, when.day, when.month)
-        elif more:
-            for account in accounts:
-                account.correct(more, now, when.day, when.month)
+    def end(self, prompt: int, answer: int, estimated: int, now: float) -> None:
+        """Settles: gives back what was reserved and not used, or charges the rest.
+
+        ``estimated``: 1 if the engine did not count the tokens, else 0. ``now``: the loop's time.
+        """
+        group = self.group
         row = group.row
-        if row.day != when.date:
-            row = group.turn_to(when.date)
         row.requests += 1
-        if used:
-            row.prompt_tokens += cost.prompt
-            row.answer_tokens += cost.answer
-            row.estimated += cost.estimated
+        row.prompt_tokens += prompt
+        row.answer_tokens += answer
+        if estimated:
+            row.estimated += estimated
+        if group.accounts:
+            more = prompt + answer - self.tokens if group.counts_tokens else 0
+            if self.shared is None and group.only is not None:
+                group.only.settle(more, now, group.when)
+            else:
+                self._settle(group, more, now)
         if group.limiter.shared is not None:
-            group.limiter.shared.used(when.date, group, cost)
+            group.limiter.shared.used(group, prompt, answer, estimated)
+
+    def _settle(self, group: Group, more: int, now: float) -> None:
+        if self.shared is None:
+            for account in group.accounts:
+                account.settle(more, now, group.when)
+        else:
+            for account in group.accounts:
+                account.running -= 1
+            self.shared.settle(group, more, group.when.day, group.when.month)
 
 
 class Limiter:
@@ -159,49 +175,62 @@ class Limiter:
         self._clock = clock
         self._today = today(clock())
         self._look_again = -inf
-        self._groups: dict[tuple[str, str], Group] = {}
+        self._groups: dict[tuple[Caller | None, str], Group] = {}
         self._accounts: dict[str, Account] = {} if before is None else before._accounts  # noqa: SLF001 - its own kind
         self.shared: Shared | None = None if before is None else before.shared
         self._share = settings.server.workers if settings.state.redis is None else 1
 
-    def admit(self, waiter: Waiter, key: str, model: str, call: Call, now: float) -> Permit | None:
-        """Lets a request pass, or None: the waiter hears later. ``now``: the loop's time; ``key`` "" without keys.
+    def admit(self, waiter: Waiter, caller: Caller | None, model: str, call: Call, now: float) -> Permit | None:
+        """Lets a request pass, or None: the waiter hears later. ``now``: the loop's time.
 
         Raises:
             RateLimited: it may not pass now, or its budget is used up.
             LimitsUnavailable: nobody knows, and that is reason enough.
         """
-        group = self._groups.get((key, model)) or self._make_group(key, model, now)
         if now >= self._look_again:
             self._look_at_calendar(now)
-        tokens = int(min(total_tokens(call), group.most)) if group.counts_tokens else 0
-        shared = self.shared
-        if shared is not None and group.accounts:
-            if shared.ask(group, tokens, lambda answer: self._heard(waiter, group, tokens, answer, now)):
-                return None
-            if shared.closed:
-                raise self._unavailable()
+        group = self._groups.get((caller, model)) or self._make_group(caller, model, now)
+        if group.free is not None:
+            return group.free
+        tokens = 0
+        if group.counts_tokens:
+            tokens = total_tokens(call)
+            if tokens > group.most:
+                tokens = int(group.most)
+        shared, account = self.shared, group.only
+        if shared is None:
+            if account is not None and account.take(tokens, now, group.when):  # as most: no more is needed than this
+                return Permit(group, tokens, fill(group.lines, account, now), None)
+        elif self._asks(shared, waiter, group, tokens, now):
+            return None
+        elif shared.closed:
+            raise self._unavailable()
         return self._decide(group, tokens, now)
+
+    def _asks(self, shared: Shared, waiter: Waiter, group: Group, tokens: int, now: float) -> bool:
+        return shared.ask(group, tokens, lambda answer: self._heard(waiter, group, tokens, answer, now))
 
     def _look_at_calendar(self, now: float) -> None:
         clock = self._clock()
-        self._today = today(clock)
-        self._look_again = now + min(self._today.day_ends - clock, LOOK_EVERY)
+        found = today(clock)
+        self._look_again = now + min(found.day_ends - clock, LOOK_EVERY)
+        if found != self._today:
+            self._today = found
+            self._groups.clear()
 
     def _decide(self, group: Group, tokens: int, now: float) -> Permit:
-        accounts = group.accounts
-        if not accounts:
-            return Permit(group, 0, self._today, b"", None)
-        passes = admit(accounts, tokens, now, self._today)
+        accounts, when = group.accounts, group.when
+        passes = admit(accounts, tokens, now, when)
         lines = lines_of(accounts, now)
         if not passes:
-            raise self._limited(why_not(accounts, tokens, now, self._today, self._clock()), lines)
-        return Permit(group, tokens, self._today, lines, None)
+            raise self._limited(why_not(accounts, tokens, now, when, self._clock()), lines)
+        return Permit(group, tokens, lines, None)
 
-    def _heard(self, waiter: Waiter, group: Group, tokens: int, answer: Answer | None, now: float) -> None:
+    def _heard(self, waiter: Waiter, asked: Group, tokens: int, answer: Answer | None, now: float) -> None:
         """The shared accounts have answered, or will not."""
         shared = self.shared
         try:
+            group = self._groups.get((asked.caller, asked.model), asked)  # the day may have changed
             if answer is None:
                 if shared is not None and shared.closed:
                     raise self._unavailable()
@@ -210,7 +239,7 @@ class Limiter:
                 lines = b"" if answer.left is None else ratelimit_lines(answer.left)
                 if answer.refusal is not None:
                     raise self._limited(answer.refusal, lines)
-                permit = Permit(group, tokens, self._today, lines, shared)
+                permit = Permit(group, tokens, lines, shared)
         except ApiError as error:
             waiter.refused(error)
         else:
@@ -218,8 +247,9 @@ class Limiter:
 
     # ---- accounts
 
-    def _make_group(self, key: str, model: str, now: float) -> Group:
+    def _make_group(self, caller: Caller | None, model: str, now: float) -> Group:
         settings = self._settings
+        key = "" if caller is None else caller.name
         named = next((one for one in settings.keys if one.name == key), None)
         sets = (
             (f"key '{key}'" if key else EVERYBODY, _terms(named.limits if named else NOTHING, settings.limits)),
@@ -230,7 +260,7 @@ class Limiter:
         most = min((account.terms.most_tokens for account in accounts), default=inf)
         counts = any(account.terms.tpm is not None or account.budgeted for account in accounts)
         row = self.usage.row(self._today.date, key, model)
-        group = self._groups[key, model] = Group(self, row, key, model, accounts, counts, most)
+        group = self._groups[caller, model] = Group(self, self._today, row, caller, model, accounts, counts, most)
         return group
 
     def _account(self, name: str, terms: Terms, now: float) -> Account:

@@ -9,6 +9,8 @@ answered.
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from engines.profile import Operation
 from gateway.wire.openai import Call
 
@@ -25,6 +27,8 @@ _LIMITS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.MESSAGES: ("max_tokens",),
 }
 """Operations that generate text, and where the limit of it stands; the first that is there counts."""
+
+_decode_limit: Final = msgspec.json.Decoder(int | None).decode
 
 _READ_ONLY: Final = frozenset({Operation.EMBEDDINGS, Operation.RERANK, Operation.SCORE})
 """Operations whose prompts a model reads, and answers with numbers."""
@@ -53,7 +57,17 @@ def total_tokens(call: Call) -> int:
         return tokens
     members = call.members
     for name in names:
-        raw = members.get(name)
-        if raw is not None and (text := bytes(raw)).isdigit():
-            return tokens + (min(int(text), ANSWER_MOST) if len(text) < 10 else ANSWER_MOST)
+        if name in members and (limit := _limit(members[name])) is not None:
+            return tokens + limit
     return tokens + ANSWER
+
+
+def _limit(raw: msgspec.Raw) -> int | None:
+    """What is reserved for a limit; None for what is none."""
+    try:
+        limit = _decode_limit(raw)
+    except msgspec.DecodeError:  # nothing that an engine takes; or a number with thousands of digits
+        return ANSWER_MOST if bytes(raw).isdigit() else None
+    if limit is None or 0 <= limit <= ANSWER_MOST:
+        return limit
+    return ANSWER_MOST if limit > 0 else None

@@ -25,7 +25,7 @@ from gateway.errors import UsageUnavailable
 from gateway.metrics import Meters
 from gateway.proxy.limiter import Group, Heard, Limiter
 from gateway.settings.keys import State
-from gateway.usage import Spent, UsageBook, UsageRow
+from gateway.usage import UsageBook, UsageRow
 
 PATIENCE: Final = 0.05
 """Seconds that a batch may take."""
@@ -119,9 +119,9 @@ class SharedAccounts:
         elif self._gathering is None:
             self._gathering = asyncio.get_running_loop().call_later(GATHER, self._gathered)
 
-    def used(self, day: str, group: Group, cost: Spent) -> None:
+    def used(self, group: Group, prompt: int, answer: int, estimated: int) -> None:
         """What a request has used, for the common book (`limiter.Shared`)."""
-        self._usage.count(day, group.key, group.model, cost.prompt, cost.answer, estimated=cost.estimated)
+        self._usage.count(group.row.day, group.row.key, group.row.model, prompt, answer, estimated)
 
     def _gathered(self) -> None:
         self._gathering = None

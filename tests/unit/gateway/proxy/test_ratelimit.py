@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.balance.limits.account import Account, standing
+from gateway.balance.limits.account import Account
 from gateway.balance.limits.terms import Terms
-from gateway.proxy.ratelimit import duration, lines_of, ratelimit_lines
+from gateway.balance.limits.windows import today
+from gateway.proxy.ratelimit import duration, fill, lines_of, lines_to_fill
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,5 @@ def test_the_quick_way_says_what_the_thorough_one_says(
 ) -> None:
     account = Account("a", Terms(rpm=rpm, tpm=tpm))
     account.requests_until, account.tokens_until = 50.0 + requests, 50.0 + tokens
-    left = standing([account], 80.0)
-
-    assert lines_of([account], 80.0) == (b"" if left is None else ratelimit_lines(left))
+    if account.take(0, 80.0, today(0)):
+        assert fill(lines_to_fill(account.terms), account, 80.0) == lines_of([account], 80.0)

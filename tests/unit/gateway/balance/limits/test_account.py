@@ -119,7 +119,7 @@ def test_settled_tokens_keep_to_the_rate_but_for_what_nobody_foresaw(
             open_ones.append((estimate, really))
         if ends and open_ones:
             reserved, spent = open_ones.pop(0)
-            account.correct(spent - reserved, now, NOW.day, NOW.month)
+            account.settle(spent - reserved, now, NOW)
             used += spent
             beyond += max(0, spent - reserved)
         assert used <= burst * tpm / 60 + now * tpm / 60 + beyond + 1
@@ -148,7 +148,7 @@ def test_a_request_passes_while_anything_of_a_budget_is_left(steps: list[tuple[i
         refusal = refused([account], tokens, 0.0)
         assert (refusal is None) == (before[0] < 1_000 and before[1] < 1_500)
         if refusal is None:
-            account.correct(max(correction, -tokens), 0.0, NOW.day, NOW.month)
+            account.settle(max(correction, -tokens), 0.0, NOW)
         else:
             ends = {"day": NOW.day_ends, "month": NOW.month_ends}[refusal.dimension]
             assert refusal.wait == ends - (MIDNIGHT + 1)
@@ -160,7 +160,7 @@ def test_a_new_day_has_a_new_budget_and_a_late_settlement_does_not_touch_it() ->
     assert not admit([account], 1, 0.0, NOW)
     assert admit([account], 100, 0.0, tomorrow)
 
-    account.correct(-60, 0.0, NOW.day, NOW.month)
+    account.settle(-60, 0.0, NOW)
     assert account.used_on(tomorrow) == 100
     assert account.used_in_month(tomorrow) == 140
 
@@ -178,6 +178,35 @@ def test_a_request_is_charged_to_all_its_accounts_or_to_none(steps: list[tuple[i
             assert admit([alone], tokens, now, NOW)
             passed += 1
         assert (key.running, key.requests_until) == (passed, alone.requests_until)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 200), st.booleans()), max_size=50),
+    st.builds(
+        Terms,
+        st.sampled_from([None, 60, 600]),
+        st.sampled_from([None, 6_000]),
+        st.sampled_from([None, 2, 20]),
+        st.sampled_from([None, 1_000]),
+        st.sampled_from([None, 2_000]),
+        BURSTS,
+    ),
+)
+def test_a_request_of_one_account_passes_as_one_of_several_does(
+    steps: list[tuple[int, int, bool]], terms: Terms
+) -> None:
+    """The short way for one account does what the long way does, to the last digit."""
+    alone, among, unlimited = Account("a", terms), Account("a", terms), Account("b", Terms())
+    now = 0.0
+    for pause, tokens, ends in steps:
+        now += pause / 1000
+        assert admit([alone], tokens, now, NOW) == admit([among, unlimited], tokens, now, NOW)
+        if ends and alone.running:
+            alone.settle(-tokens, now, NOW)
+            among.settle(-tokens, now, NOW)
+        assert {name: getattr(alone, name) for name in Account.__slots__} == {
+            name: getattr(among, name) for name in Account.__slots__
+        }
 
 
 @given(STEPS, RATES, BURSTS)
