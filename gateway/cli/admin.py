@@ -64,7 +64,7 @@ class Gateway:
         except httpx2.HTTPError as error:
             why = "does not answer in time" if isinstance(error, httpx2.TimeoutException) else "cannot be reached"
             raise Refused(f"no gateway at {where} ({why}): start it, or say with --url where it is") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Refused(f"{where} is no Turnout gateway: its answer is not JSON") from None
         if answer.status_code < 300:
             return found

@@ -74,7 +74,9 @@ def apply(
     probe: Annotated[  # noqa: FBT002 - an option
         bool, typer.Option("--probe/--no-probe", help="Really ask what is new whether it is there.")
     ] = True,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long to wait until it is in force.")] = 30.0,
+    timeout: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait until it is in force.")
+    ] = 30.0,
 ) -> None:
     """Plan, ask, write the gateway's file, and wait until it is in force.
 

@@ -125,5 +125,6 @@ def _meant(given: list[str]) -> list[str]:
 def _complain(error: typer.TyperException) -> None:
     command = getattr(getattr(error, "ctx", None), "command_path", None)
     hint = f" (see {command} --help)" if command else ""
-    message = " ".join(error.format_message().split()).removesuffix(".")
+    said = error.format_message().replace("Value error, ", "")  # pydantic's, which typer reads values with
+    message = " ".join(said.split()).removesuffix(".")
     typer.echo(f"{command or 'turnout'}: {message}{hint}", err=True)

@@ -99,7 +99,7 @@ async def _run(port: int | None) -> bool:
         }
         engines = {kind.value: {"kind": kind, "urls": [url]} for kind, url in urls.items()}
         server = Server(port=port or 0, drain=5.0)
-        sockets = _listen(server) if port is None else bind(server)
+        sockets = _listen(server) if port is None else bind(server, hint="; --port 0 takes a free one")
         settings = Settings.model_validate({"server": server, "engines": engines, "models": MODELS})
         shown = "\n             ".join(f"{profile(kind).title:<14} {url}" for kind, url in urls.items())
         running = server_for(create_app(settings), lambda url: typer.echo(GUIDE.format(url=url, engines=shown)))

@@ -1,6 +1,7 @@
 """Replaces a file as a whole: whoever reads it sees the old text or the new one, never a part."""
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -20,6 +21,8 @@ def replace_whole(path: Path, content: bytes) -> None:
         OSError: it cannot be written; the old file is untouched.
     """
     target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise OSError(errno.EINVAL, "no plain file stands there, and a device or a pipe is not replaced", str(path))
     number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".new")
     new = Path(name)
     try:

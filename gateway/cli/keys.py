@@ -1,7 +1,9 @@
 """`turnout keys`: makes keys for clients."""
 
 import json
+import math
 import secrets
+import time
 from hashlib import sha256
 from typing import Annotated, Final
 
@@ -37,22 +39,39 @@ def new(
     key = PREFIX + secrets.token_urlsafe(BITS // 8)
     entry["hash"] = f"sha256:{sha256(key.encode()).hexdigest()}"
     if models:
-        entry["models"] = [model for part in models for model in part.split(",") if model]
+        entry["models"] = _models(models)
     if priority is not None:
+        if not math.isfinite(priority):
+            raise typer.BadParameter(f"--priority {priority}: expected a number, such as 10 or -1")
         entry["priority"] = priority
     if expires is not None:
-        try:
-            parse_instant(expires)
-        except RefusedValueError as error:
-            raise typer.BadParameter(str(error)) from None
+        _check_end(expires, time.time())
         entry["expires"] = expires
     typer.echo(key)
     typer.echo(f"- {_flow(entry)}")
 
 
+def _models(given: list[str]) -> list[str]:
+    found = [model.strip() for part in given for model in part.split(",") if model.strip()]
+    if not found:
+        raise typer.BadParameter(
+            f"--models {' '.join(given)}: expected names of models; without --models it is for all"
+        )
+    return found
+
+
+def _check_end(expires: str, now: float) -> None:
+    try:
+        end = parse_instant(expires)
+    except RefusedValueError as error:
+        raise typer.BadParameter(f"--expires {expires}: {error}") from None
+    if end <= now:
+        raise typer.BadParameter(f"--expires {expires}: is over already, so that the key would never let anybody in")
+
+
 def _checked(name: str) -> str:
     if not name or name != name.strip() or not name.isprintable():
-        raise typer.BadParameter("a name has no blanks around it and no control characters")
+        raise typer.BadParameter("a name has at least one character, no blanks around it and no control characters")
     return name
 
 

@@ -19,10 +19,14 @@ SHARES: Final = sys.platform == "linux"
 """Whether the kernel spreads connections over sockets that share a port, and lets the last one alone have all."""
 
 
-def bind(server: Server, *, take_over: bool = False) -> list[socket.socket]:
+_TAKE_OVER: Final = "; --take-over shares it with another gateway"
+
+
+def bind(server: Server, *, take_over: bool = False, hint: str = _TAKE_OVER) -> list[socket.socket]:
     """Sockets on every address of the host, all with one port.
 
     A port that somebody listens on is refused, unless ``take_over`` says to share it with a gateway of the same user.
+    ``hint`` is what the refusal says besides.
 
     Raises:
         Failure: the address cannot be had.
@@ -50,7 +54,7 @@ def bind(server: Server, *, take_over: bool = False) -> list[socket.socket]:
         for one in bound:
             one.close()
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        more = "" if take_over or error.errno != errno.EADDRINUSE else "; --take-over shares it with another gateway"
+        more = "" if take_over or error.errno != errno.EADDRINUSE else hint
         raise Failure(f"cannot listen on {server.host}:{port}: {why}{more}") from None
     return bound
 

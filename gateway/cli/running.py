@@ -121,7 +121,7 @@ class RunningGateway:
             raise CannotAsk(f"{self.url}{path} answers {answer.status_code}: {_message(answer) or 'no reason given'}")
         try:
             found: object = answer.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._odd(path) from None
         return found
 
@@ -155,7 +155,7 @@ def _text(value: object) -> str | None:
 def _message(answer: httpx2.Response) -> str:
     try:
         found = answer.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     error = found.get("error") if isinstance(found, dict) else None
     return str(error.get("message", "")) if isinstance(error, dict) else ""

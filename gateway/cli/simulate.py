@@ -1,6 +1,7 @@
 """`turnout simulate`."""
 
 import asyncio
+import os
 import signal
 from dataclasses import replace
 from typing import Annotated
@@ -51,6 +52,8 @@ def simulate(
     ] = None,
 ) -> None:
     """Run one simulated engine, for demos and tests: it speaks like the real one and makes its answers up."""
+    if api_key and "" in api_key:
+        raise typer.BadParameter("--api-key: a key has at least one character; without --api-key none is asked for")
     pace = Pace(first_token, prefill, inter_token, batch_slowdown, max_running, max_requests)
     try:
         models = [parse_model(text) for text in model or ()] or default_models(kind)
@@ -58,7 +61,14 @@ def simulate(
         engine = build_app(kind, models, pace, api_keys=api_key or ())
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    uvloop.run(_serve(engine, host, default_port(kind) if port is None else port))
+    number = default_port(kind) if port is None else port
+    try:
+        uvloop.run(_serve(engine, host, number))
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise typer.TyperException(
+            f"cannot listen on {host}:{number}: {why} (--host, --port: 0 takes a free one)"
+        ) from None
 
 
 async def _serve(engine: SimulatedEngine, host: str, port: int) -> None:

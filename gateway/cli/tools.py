@@ -28,6 +28,7 @@ app: Final = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+_NAME_IT: Final = "turnout tools table lists all: name one in the configuration, models.NAME.tools: {format: …}"
 _MODES: Final = frozenset({"auto", "none", "required"})
 _TOKENIZER_FILES: Final = ("chat_template.jinja", "chat_template.json", "tokenizer_config.json", "tokenizer.json")
 
@@ -59,7 +60,7 @@ def parse(
             starts_in_reasoning=starts_in_reasoning,
         )
     except UnknownFormatError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(f"{error} (turnout tools table lists all)") from error
     text = _given()
     if stream:
         _show_stream(parser, text, piece, finish_reason)
@@ -85,7 +86,7 @@ def detect(
     if not found.format and model:
         found = from_name(model)
     if not found.format:
-        raise typer.TyperException("no tool-call format recognised; name it in the configuration")
+        raise typer.TyperException(f"no tool-call format recognised ({_NAME_IT})")
     typer.echo(f"{found.format}  ({found.source}: {found.evidence})")
 
 
@@ -110,6 +111,8 @@ def _tools(path: Path | None) -> list[Any] | None:
         value = json.loads(_text(path))
     except ValueError as error:
         raise typer.BadParameter(f"{path} is not JSON: {error}") from error
+    except RecursionError:
+        raise typer.BadParameter(f"{path} is not JSON: it is nested too deeply") from None
     found = value.get("tools") if isinstance(value, dict) else value
     if not isinstance(found, list):
         raise typer.BadParameter(f"{path} holds neither a list of tools nor an object with one")

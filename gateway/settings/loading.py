@@ -19,6 +19,7 @@ from gateway.settings.tree import Settings
 from gateway.settings.unsupported import not_yet
 
 FILE_VARIABLE: Final = "TURNOUT_CONFIG"
+WRITES_ONE: Final = "turnout init writes one for engines that run"
 DEFAULT_FILES: Final = (File("turnout.yaml"), File("config/turnout.yaml"))
 
 Advise: TypeAlias = Callable[[Settings], Iterable[Finding]]
@@ -113,7 +114,7 @@ def _further_keys(tree: dict[str, object], source: File, environ: Mapping[str, s
     file = source.parent / name
     further = _FurtherKeys(str(file), first=len(keys))
     try:
-        further.text = _text(file)
+        further.text = _text(file, further=True)
     except ConfigErrors as errors:
         further.problems = list(errors.problems)
         return further
@@ -149,21 +150,22 @@ def _default_file(environ: Mapping[str, str]) -> File:
             return candidate
     looked = " and ".join(map(str, DEFAULT_FILES))
     message = f"no configuration file: looked for {looked}"
-    raise ConfigErrors([Problem(message, suggestion=f"give --config FILE, or set {FILE_VARIABLE}")])
+    raise ConfigErrors([Problem(message, suggestion=f"name one, or set {FILE_VARIABLE}; {WRITES_ONE}")])
 
 
-def _text(source: File) -> str:
+def _text(source: File, *, further: bool = False) -> str:
+    suggestion = None
     try:
         return source.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        message = "no such file"
+        message, suggestion = "no such file", None if further else WRITES_ONE
     except OSError as error:
         message = f"cannot be read: {error.strerror}"
     except UnicodeDecodeError:
         message = "is not UTF-8 text"
     except ValueError:
         message = "is not a valid path"
-    raise ConfigErrors([Problem(message, file=str(source))])
+    raise ConfigErrors([Problem(message, suggestion=suggestion, file=str(source))])
 
 
 def validate(tree: dict[str, object], lost: AbstractSet[Path] = frozenset()) -> tuple[Settings | None, list[Finding]]:

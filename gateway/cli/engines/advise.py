@@ -98,8 +98,8 @@ def _subject(given: str) -> Subject:
     config = path / "config.json" if path.is_dir() else path
     try:
         read = json.loads(config.read_bytes())
-    except (OSError, ValueError) as error:
-        reason = "is not JSON" if isinstance(error, ValueError) else "cannot be read"
+    except (OSError, ValueError, RecursionError) as error:
+        reason = "cannot be read" if isinstance(error, OSError) else "is not JSON"
         raise _UnknownError(
             f"{config} {reason}: give a model's config.json, the folder it is in, or a size such as 8B "
             "(names on Hugging Face are not looked up)"
@@ -125,7 +125,7 @@ def _checkpoint(folder: Path) -> int | None:
             total = json.loads(index.read_bytes())["metadata"]["total_size"]
             return int(total) if isinstance(total, int | float) else None
         return whole.stat().st_size if whole.is_file() else None
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
 

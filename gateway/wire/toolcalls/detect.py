@@ -176,7 +176,7 @@ def template_in(files: Mapping[str, str]) -> str:
 def _json(text: str) -> Mapping[str, object]:
     try:
         value = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, Mapping) else {}
 
