@@ -1,5 +1,6 @@
 """What is counted: one row per kind of work."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +23,21 @@ class Scenario:
     prepare: Callable[[], Step]
 
 
-def rig(*, models: int = 0, endpoints: int = 4) -> Rig:
+KEY: Final = "none"
+"""The key that all requests show; without keys in the configuration nobody looks at it."""
+
+LIMITS: Final[Json] = {"rpm": 10**8, "tpm": 10**11, "parallel": 10**5}
+"""Limits that nobody reaches while the clock stands still."""
+
+
+def keys(limits: Json = None) -> dict[str, Json]:
+    """The part of a configuration that asks for keys."""
+    digest = hashlib.sha256(KEY.encode()).hexdigest()
+    own: dict[str, Json] = {} if limits is None else {"limits": limits}
+    return {"keys": [{"name": "team", "hash": f"sha256:{digest}", **own}]}
+
+
+def rig(*, models: int = 0, endpoints: int = 4, more: Mapping[str, Json] | None = None) -> Rig:
     urls = [f"http://10.0.{number // 250}.{number % 250 + 1}:8000" for number in range(endpoints)]
     made = Rig(
         {
@@ -33,6 +48,7 @@ def rig(*, models: int = 0, endpoints: int = 4) -> Rig:
                 EMBEDDER: {"engine": "engine", "task": "embedding"},
             }
             | {f"model-{number}": {"engine": "engine"} for number in range(models)},
+            **(more or {}),
         }
     )
     made.connect_engines()
@@ -156,6 +172,8 @@ def many_streams() -> Step:
 SCENARIOS: Final = (
     Scenario("chat", "request", lambda: asking(rig(), chat(MODEL), completion(MODEL))),
     Scenario("chat_alias", "request", lambda: asking(rig(), chat(ALIAS), completion(ANSWERED_AS))),
+    Scenario("chat_keys", "request", lambda: asking(rig(more=keys()), chat(MODEL), completion(MODEL))),
+    Scenario("chat_limits", "request", lambda: asking(rig(more=keys(LIMITS)), chat(MODEL), completion(MODEL))),
     Scenario("chat_20k", "request", lambda: asking(rig(), chat(MODEL, 20_000), completion(MODEL))),
     Scenario(
         "embeddings",
