@@ -5,15 +5,15 @@ says of itself.
 """
 
 import asyncio
+import importlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Literal, TypeAlias
 
 from fastapi import APIRouter, Header
-from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector, CollectorRegistry
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
@@ -21,6 +21,9 @@ from gateway.api.view import View, engine_serves, model_may_be_served, serves
 from gateway.balance.endpoint import EndpointState
 from gateway.metrics import Snapshot, TotalUnavailable
 from gateway.proxy.links import EngineLink
+
+Encode: TypeAlias = Callable[[CollectorRegistry], bytes]
+"""Writes all metrics in one of Prometheus' formats."""
 
 
 class Alive(BaseModel):
@@ -126,6 +129,15 @@ def see_endpoints(view: View) -> None:
     )
 
 
+def _encoder(accept: str) -> tuple[Encode, str]:
+    """What writes the format that a scraper wants, and its content type.
+
+    prometheus-client has it in one module with servers and clients of its own: loaded with the first scrape.
+    """
+    found: tuple[Encode, str] = importlib.import_module("prometheus_client.exposition").choose_encoder(accept)
+    return found
+
+
 def router(view: View) -> APIRouter:
     """The routes."""
     routes = APIRouter(tags=["operation"])
@@ -142,7 +154,7 @@ def router(view: View) -> APIRouter:
 
     async def metrics(accept: Annotated[str, Header()] = "") -> Response:
         """Gives all counts in Prometheus' text format, or as OpenMetrics if asked for."""
-        encode, content_type = choose_encoder(accept)
+        encode, content_type = await asyncio.to_thread(_encoder, accept)
         if view.meters.ask_all is None:
             total, process = snapshot(view, thorough=False), ProcessNumbers()
         else:

@@ -26,6 +26,8 @@ HIDDEN_FOR_GOOD: Final[Mapping[str, str]] = {
 """The same for what they look for later."""
 
 FRONTS: Final[Mapping[str, Mapping[str, str]]] = {
+    # Without its servers and clients, with http.server, wsgiref and urllib.request.
+    "prometheus_client": {},
     # Without its command line, and so without click, and without its reloaders, and so without multiprocessing.
     "uvicorn": {"Config": "uvicorn.config", "Server": "uvicorn.server"},
 }
