@@ -7,6 +7,7 @@ is not plain about this one, go to `commands`.
 
 import importlib
 import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -16,14 +17,24 @@ from gateway.cli.plain import plain_serve
 
 
 class SparedPipe(io.FileIO):
-    """A standard output whose reader may leave (`turnout check | head`) without changing what the exit code says."""
+    """A standard output whose reader may leave (`turnout check | head`) without changing what the exit code says.
+
+    Another failure, such as a full disk, is raised once; what is still buffered then is given up.
+    """
+
+    _given_up = False
 
     def write(self, data: bytes | memoryview, /) -> int:  # type: ignore[override]  # what buffered writers give
         """Writes, or pretends to once nobody reads."""
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            return memoryview(data).nbytes
+        if not self._given_up:
+            try:
+                return super().write(data)
+            except BrokenPipeError:
+                self._given_up = True
+            except OSError as error:
+                self._given_up = True
+                raise OSError(error.errno, error.strerror, "standard output") from None
+        return memoryview(data).nbytes
 
 
 def _spared(stream: TextIO) -> TextIO:
@@ -32,13 +43,33 @@ def _spared(stream: TextIO) -> TextIO:
     return io.TextIOWrapper(buffered, stream.encoding, stream.errors, line_buffering=bool(stream.line_buffering))
 
 
+def _open_streams() -> None:
+    """Gives closed standard streams something to read from and to write to.
+
+    Otherwise the next file or socket that is opened would take the place of one, and get what is meant for it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it takes the lowest number that is free: this one
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115 - a descriptor, for as long as the process lives
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - as above
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - as above
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and gives its exit code; every error is one line on stderr."""
     if arguments is None:
+        _open_streams()
         sys.stdout, sys.stderr = _spared(sys.stdout), _spared(sys.stderr)
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _run(given)
+        code = _run(given)
+        sys.stdout.flush()
     except Told as told:
         return told.code
     except Failure as failure:
@@ -49,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
+    else:
+        return code
     print(f"turnout: {why}", file=sys.stderr)
     return 1
 
