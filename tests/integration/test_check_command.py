@@ -183,7 +183,7 @@ def test_the_pointer_stands_below_wide_characters(file: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["check", "away.yaml"], "away.yaml: no such file"),
+        (["check", "away.yaml"], "away.yaml: no such file (turnout init writes one for engines that run)"),
         (["check", "."], ".: cannot be read: Is a directory"),
         (["chekc"], 'turnout: no command "chekc" (did you mean "check"?)'),
         (["zzz"], 'turnout: no command "zzz" (see turnout --help)'),
@@ -200,7 +200,7 @@ def test_an_error_is_one_line_on_stderr(arguments: list[str], said: str, tmp_pat
 def test_without_a_file_the_error_says_what_to_do(tmp_path: Path) -> None:
     done = turnout("check", folder=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith("no configuration file: looked for turnout.yaml and config/turnout.yaml (give")
+    assert done.stderr.startswith("no configuration file: looked for turnout.yaml and config/turnout.yaml (name one, ")
 
 
 def test_the_file_and_overrides_can_come_from_the_environment(file: Path, tmp_path: Path) -> None:
