@@ -63,9 +63,8 @@ class AnswerWriter(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """A part of the body (`Downstream`)."""
         if self._chunked:
-            data = b"%s%x\r\n%s\r\n" % (self._opening, len(data), data)
-            self._opening = b""
-        elif self._opening:
+            data = b"%x\r\n%s\r\n" % (len(data), data)
+        if self._opening:
             data = self._opening + data
             self._opening = b""
         self.transport.write(data)

@@ -158,10 +158,17 @@ class Attempt(msgspec.Struct, eq=False):
                 self._open(connection)
             if self._inflater is not None:
                 data = self._inflater.feed(data)
-            if self.relay is not None:
-                self._pass_on(self.relay, data, complete=complete)
-            else:
+            relay = self.relay
+            if relay is None:
                 self._collect(connection, data, complete=complete)
+                return
+            if data:
+                if out := relay.feed(data):
+                    self.owner.on_stream(out)
+                else:
+                    self.owner.on_heard()
+            if complete or relay.error is not None:
+                self._stream_ended(relay)
         except (InflateError, OverflowError):
             self._drop()
             self._broken(Broken(connection.status), BROKEN_ANSWER)
@@ -188,24 +195,19 @@ class Attempt(msgspec.Struct, eq=False):
             stage = self.destination.tooling.stage(tooled, asked, expected_choices(self._call), self._own_id.decode())
         return shape.chain(asked, self.outgoing.prepared.members or asked, stage)
 
-    def _pass_on(self, relay: StreamRelay | NamedStream, data: bytes, *, complete: bool) -> None:
-        if data:
-            if out := relay.feed(data):
-                self.owner.on_stream(out)
-            else:
-                self.owner.on_heard()
+    def _stream_ended(self, relay: StreamRelay | NamedStream) -> None:
         if relay.error is not None:
             self._drop()
             profile = self.destination.link.profile
             self._judge(profile.classify_event(relay.error) or profile.classify(500, relay.error), None)
-        elif complete:
-            self._connection = None
-            if relay.done:
-                self._complete(b"")
-            elif (tail := relay.end(expected_choices(self._call))) is not None and relay.events:
-                self._complete(tail)
-            else:
-                self._broken(Broken(), "The engine ended its answer before it began.")
+            return
+        self._connection = None
+        if relay.done:
+            self._complete(b"")
+        elif (tail := relay.end(expected_choices(self._call))) is not None and relay.events:
+            self._complete(tail)
+        else:
+            self._broken(Broken(), "The engine ended its answer before it began.")
 
     def _complete(self, tail: bytes) -> None:
         self._count_stream()

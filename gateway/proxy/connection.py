@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
         if listener is None:
             self.transport.abort()
             return
-        if data[FULL_READ - 1 :]:  # a slice costs less than asking for the length
+        if len(data) >= FULL_READ:
             self._breathe()
         first, self.answered = not self.answered, True
         if first:

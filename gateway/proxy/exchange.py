@@ -9,6 +9,7 @@ may have opened the stream), *committed* (head and first bytes of a stream are o
 lease ends exactly once and the meters are set right.
 """
 
+from bisect import bisect_left
 from math import inf
 from typing import Final
 
@@ -161,7 +162,9 @@ class Exchange(Hedger):
         now = self._plane.loop.time()
         meter = attempt.destination.meter
         if self.committed:
-            meter.inter_token.observe(now - self._last_at)
+            silence, seconds = now - self._last_at, meter.inter_token  # `Histogram.observe`, without the call
+            seconds.counts[bisect_left(seconds.bounds, silence)] += 1
+            seconds.total += silence
         else:
             self.committed = attempt.committed = True
             self._first_at = now

@@ -38,7 +38,7 @@ class Template:
         self._behind = behind
         self._parts = parts
         self._start = len(before)
-        self._end = len(behind)
+        self._end = -len(behind)
         self._same = parts == (before, behind)
         self._empty = before[-_NEAR:] + behind[:1]
         self._quotes = before.count(b'"') + behind.count(b'"')
@@ -49,19 +49,16 @@ class Template:
         Every quote in the text is escaped, so that the first other quote is its end, and the text is all there is. (A
         backslash before a quote may itself be escaped; but then no JSON has only such quotes up to the end.)
         """
-        if not (event.startswith(self._before) and event.endswith(self._behind)):
+        # Searching by `in` costs twice as much as by `find`: CPython first tries to take what is sought for a number.
+        start, end = self._start, self._end
+        text = event[start:end]
+        if not text or event[:start] != self._before or event[end:] != self._behind or text.find(b"\n") >= 0:
             return None
-        start = self._start
-        end = len(event) - self._end
-        if end <= start or event.find(b"\n", start, end) >= 0:
-            return None
-        if event.find(b'"', start) != end:
-            return event if self._same and event.count(b'"', start, end) == event.count(b'\\"', start, end) else None
+        if text.find(b'"') >= 0:
+            return event if self._same and text.count(b'"') == text.count(b'\\"') else None
         if self._same:
             return event
-        if event.find(b"\\", start, end) >= 0:  # escapes may be spelled anew
-            return None
-        return event[start:end].join(self._parts)
+        return None if text.find(b"\\") >= 0 else text.join(self._parts)  # escapes may be spelled anew
 
     def fill_all(self, events: bytes) -> tuple[bytes, int] | None:
         """What several whole events become that all fit, and how many they are; None if not all of them fit.
@@ -69,7 +66,7 @@ class Template:
         One that fits has the quotes around its text and no others, so that the sums prove each. (Taking the events
         apart costs more: looking for something as long as a frame begins with a look at all of that, each time.)
         """
-        if len(events) < 2 * (self._start + self._end):
+        if len(events) < 2 * (self._start - self._end):
             return None  # one at most, which `fill` has seen
         number = events.count(self._before)
         if not (
@@ -98,7 +95,7 @@ class Template:
             at = events.rfind(_END, 0, at - 2) + 2
             if at < 2:
                 return None
-            if events.startswith(self._behind, at - self._end):
+            if events.startswith(self._behind, at + self._end):
                 several = self.fill_all(events[:at])
                 return None if several is None else (*several, at)
         return None
