@@ -21,6 +21,10 @@ RETRY_LATER: Final = 1.0
 """Seconds named in ``retry-after`` when nothing better is known."""
 
 
+_LONGEST_NOTED: Final = 500
+"""Characters."""
+
+
 class ApiError(Exception):
     """A refusal or failure in the form in which a client sees it.
 
@@ -50,6 +54,11 @@ class ApiError(Exception):
             self.code = code
         self.retry_after = retry_after
         self.should_retry = should_retry
+
+    @property
+    def brief(self) -> str:
+        """As much of the message as the log and the list of errors keep: it may repeat a client's words."""
+        return self.message[:_LONGEST_NOTED]
 
     def body(self) -> bytes:
         """The JSON document; also the data of the event that ends a broken stream."""

@@ -32,9 +32,6 @@ from gateway.wire.anthropic import ANTHROPIC
 from gateway.wire.named_stream import farewell
 from gateway.wire.openai import NO_CALL, parse_call, prompt_of
 
-LONGEST_MESSAGE: Final = 500
-"""Characters of an error's message that the log and the list of errors keep."""
-
 _FAILURES: Final = {503: "unavailable", 504: "timed_out"}
 
 
@@ -325,7 +322,7 @@ class Exchange(Hedger):
                 input_tokens=cost.prompt,
                 output_tokens=cost.answer,
                 code="" if error is None else error.code or error.type,
-                message="" if error is None else error.message[:LONGEST_MESSAGE],
+                message="" if error is None else error.brief,
                 prompt=prompt_of(self._call) if shows_prompt else "",
                 key="" if self._inbound.caller is None else self._inbound.caller.name,
             )

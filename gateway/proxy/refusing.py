@@ -21,7 +21,7 @@ def note_refusal(plane: Plane, inbound: Inbound, request_id: bytes, error: ApiEr
             attempts=0,
             seconds=0.0,
             code=error.code or error.type,
-            message=error.message,
+            message=error.brief,
             key="" if inbound.caller is None else inbound.caller.name,
         )
     )
