@@ -3,9 +3,13 @@
 One coroutine per request: it reads the body, lets the exchange work by callbacks, and sends what the exchange has put
 into the outbox. The client's leaving is watched from the moment the request is forwarded, in both modes; the watcher
 costs a task, so it is made only for requests that are still open after `WATCH_AFTER`.
+
+Where the server is the gateway's own (`cycle`), and no middleware stands between, answers are written by calls, without
+waking the coroutine, while the client keeps up; and the client's leaving is told by a call.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable
 from math import inf
 from typing import Final
@@ -15,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from engines.profile import Operation
 from gateway.errors import ApiError
 from gateway.proxy import replies
+from gateway.proxy.cycle import BODY, START, Cycle
 from gateway.proxy.downstream import Carrier
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.inbound import read_headers, too_large
@@ -49,9 +54,7 @@ async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Recei
         carrier.respond(error.status, headers, replies.error_body(error, operation, request_id))
         await carrier.flush()
         return
-    carrier.exchange = exchange = Exchange(plane, carrier, inbound, body)
-    exchange.begin()
-    await carrier.run(receive)
+    await carrier.run(Exchange(plane, carrier, inbound, body), receive)
 
 
 async def read_body(plane: Plane, scope: Scope, receive: Receive) -> bytes:
@@ -85,6 +88,7 @@ class AsgiCarrier(Carrier):
     """The `Downstream` of one ASGI request."""
 
     __slots__ = (
+        "_cycle",
         "_ended",
         "_look",
         "_outbox",
@@ -103,13 +107,15 @@ class AsgiCarrier(Carrier):
     def __init__(self, plane: Plane, send: Send) -> None:
         self._plane = plane
         self._send = send
-        self._outbox: list[Message] = []
+        owner = getattr(send, "__self__", None)
+        self._cycle = owner if isinstance(owner, Cycle) else None
+        self._outbox: deque[Message] = deque()
         self._waiting = 0
         self._wake: asyncio.Future[None] | None = None
         self._ended = False
         self._paused = False
         self._look = inf
-        self._watch_from = plane.loop.time() + WATCH_AFTER
+        self._watch_from = inf
         self._watched = False
         self.bucket = -1
 
@@ -117,17 +123,31 @@ class AsgiCarrier(Carrier):
 
     def respond(self, status: int, headers: bytes, body: bytes) -> None:
         """A whole answer (`Downstream`)."""
-        lines = asgi_headers(headers + b"content-length: %d\r\n" % len(body))
-        self._outbox.append({"type": "http.response.start", "status": status, "headers": lines})
-        self._put({"type": "http.response.body", "body": body}, ended=True)
+        cycle = self._ready()
+        if cycle is not None:
+            cycle.respond(status, headers, body)
+        else:
+            lines = asgi_headers(headers + b"content-length: %d\r\n" % len(body))
+            self._outbox.append({"type": START, "status": status, "headers": lines})
+            self._outbox.append({"type": BODY, "body": body})
+        self._end()
 
     def start(self, status: int, headers: bytes) -> None:
         """The head of a stream (`Downstream`)."""
-        self._outbox.append({"type": "http.response.start", "status": status, "headers": asgi_headers(headers)})
+        cycle = self._ready()
+        if cycle is not None:
+            cycle.start(status, headers)
+        else:
+            self._outbox.append({"type": START, "status": status, "headers": asgi_headers(headers)})
 
     def write(self, data: bytes) -> None:
         """A part of the body (`Downstream`)."""
-        self._put({"type": "http.response.body", "body": data, "more_body": True}, ended=False)
+        cycle = self._ready()
+        if cycle is not None:
+            cycle.write(data)
+            return
+        self._outbox.append({"type": BODY, "body": data, "more_body": True})
+        self._rouse()
         self._waiting += len(data)
         if self._waiting > OUTBOX_LIMIT and not self._paused:
             self._paused = True
@@ -141,16 +161,25 @@ class AsgiCarrier(Carrier):
 
     def finish(self) -> None:
         """The end of the body (`Downstream`)."""
-        self._put({"type": "http.response.body", "body": b""}, ended=True)
+        cycle = self._ready()
+        if cycle is not None:
+            cycle.finish()
+        else:
+            self._outbox.append({"type": BODY, "body": b""})
+        self._end()
 
     def abort(self) -> None:
         """No end (`Downstream`): a server closes the connection of an application that returns in the middle."""
-        self._put(None, ended=True)
+        self._end()
 
-    def _put(self, message: Message | None, *, ended: bool) -> None:
-        if message is not None:
-            self._outbox.append(message)
-        self._ended = self._ended or ended
+    def _ready(self) -> Cycle | None:
+        """Where to write now; None if it has to be left to the coroutine, because of the server, or of the client."""
+        cycle = self._cycle
+        return cycle if cycle is not None and not cycle.flow.write_paused and not self._outbox else None
+
+    def _end(self) -> None:
+        """There will be no more messages."""
+        self._ended = True
         self._rouse()
 
     def _rouse(self) -> None:
@@ -162,20 +191,27 @@ class AsgiCarrier(Carrier):
 
     async def flush(self) -> None:
         """Sends what is in the outbox."""
-        while self._outbox:
-            outbox, self._outbox = self._outbox, []
-            for message in outbox:
-                await self._send(message)
+        outbox = self._outbox
+        while outbox:
+            await self._send(outbox[0])
+            outbox.popleft()  # not before: as long as anything waits, nothing may overtake it
         self._waiting = 0
         if self._paused:
             self._paused = False
             self.exchange.client_resumed()
 
-    async def run(self, receive: Receive) -> None:
+    async def run(self, exchange: Exchange, receive: Receive) -> None:
         """Sends until the exchange is over, and tells it when the client leaves."""
         watcher: asyncio.Future[None] | None = None
         loop = self._plane.loop
-        self.wake_at(self._watch_from)
+        self.exchange = exchange
+        if self._cycle is not None:
+            self._watched = True
+            self._cycle.left = self._client_left
+        else:
+            self._watch_from = loop.time() + WATCH_AFTER
+            self.wake_at(self._watch_from)
+        exchange.begin()
         try:
             while not self._all_sent():
                 if self._outbox:
@@ -183,13 +219,16 @@ class AsgiCarrier(Carrier):
                     continue
                 self._wake = loop.create_future()
                 await self._wake
-                if watcher is None and self._watched and not self._ended:
+                if watcher is None and self._watched and self._cycle is None and not self._ended:
                     watcher = asyncio.ensure_future(self._watch(receive))
         finally:
             self._plane.deadlines.drop(self)
-            self.exchange.client_gone()
+            exchange.client_gone()
             if watcher is not None:
                 watcher.cancel()
+            if self._cycle is not None:
+                self._cycle.left = None
+            del self.exchange  # they know each other: both would wait for the garbage collector
 
     def _all_sent(self) -> bool:
         return self._ended and not self._outbox
@@ -197,9 +236,11 @@ class AsgiCarrier(Carrier):
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
+        self._client_left()
+
+    def _client_left(self) -> None:
         self.exchange.client_gone()
-        self._ended = True
-        self._rouse()
+        self._end()
 
     def on_deadline(self, now: float) -> float | None:
         """The request takes long enough to be watched, or a deadline of the exchange has come (`Timed`)."""

@@ -13,11 +13,17 @@ from tests.support.client import Client
 from tests.support.json_type import Json
 from tests.support.openai_bytes import CHAT, DONE, HELLO, STREAM, compact, completion, deltas
 from tests.support.scripted import ScriptedEngine, Talk, reply, silent, stream, stream_head
-from tests.support.serving import Serving
+from tests.support.serving import CARRIERS, SERVERS, Serving
 from tests.support.waiting import until, within
 
 SECOND = 1.0
 EVENTS = deltas("a", "b", "c", model="m")
+
+
+@pytest.fixture(params=list(SERVERS))
+def carrier(request: pytest.FixtureRequest) -> str:
+    """What carries the exchanges: other ASGI servers too."""
+    return str(request.param)
 
 
 def passed(serving: Serving, seconds: float) -> Callable[[], bool]:
@@ -239,6 +245,7 @@ async def test_a_client_that_does_not_read_stops_the_engine_and_then_loses_it(
     await serving.settled()
 
 
+@pytest.mark.parametrize("carrier", list(CARRIERS), indirect=True)  # others know no such limit
 async def test_the_connection_of_a_client_that_does_not_read_is_given_up(
     gateway: Gateway, engine: ScriptedEngine
 ) -> None:

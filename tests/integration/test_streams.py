@@ -31,7 +31,7 @@ from tests.support.scripted import (
     stream,
     stream_head,
 )
-from tests.support.serving import Serving
+from tests.support.serving import SERVERS, Serving
 from tests.support.waiting import until
 
 EVENTS = deltas("北", "😀", model="same")
@@ -39,6 +39,12 @@ EVENTS = deltas("北", "😀", model="same")
 SAME = STREAM | {"model": "same"}
 ENDLESS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 """The head of a stream that ends with its connection."""
+
+
+@pytest.fixture(params=list(SERVERS))
+def carrier(request: pytest.FixtureRequest) -> str:
+    """What carries the exchanges: other ASGI servers too."""
+    return str(request.param)
 
 
 async def streamed(client: Client, body: object = SAME) -> bytes:

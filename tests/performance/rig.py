@@ -7,25 +7,30 @@ every run.
 import asyncio
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextvars import Context
-from typing import Final, TypeVarTuple, Unpack
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from gateway.app import Application, Gateway
 from gateway.metrics import Meters
 from gateway.proxy.building import build_plane
 from gateway.proxy.connection import Connection
+from gateway.proxy.guarded import GuardedProtocol
 from gateway.proxy.plane import Plane
 from gateway.proxy.protocol import GatewayProtocol
 from gateway.proxy.upstream import ConnectionPool
+from gateway.settings.source import Configuration
 from gateway.settings.tree import Settings
 from tests.support.json_type import Json
 
 NOW: Final = 1000.0
 Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
 
 
 class StillLoop(asyncio.BaseEventLoop):
@@ -48,6 +53,42 @@ class StillLoop(asyncio.BaseEventLoop):
         return asyncio.TimerHandle(NOW + delay, callback, args, self, context)
 
 
+class SteppedLoop(StillLoop):
+    """A still loop that runs what is called soon, and so tasks, when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._soon: deque[asyncio.Handle] = deque()
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Arguments]], object],
+        *args: *Arguments,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._soon.append(handle)
+        return handle
+
+    def create_task(
+        self,
+        coro: Generator[Any, None, Result] | Coroutine[Any, Any, Result],
+        *,
+        name: object = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[Result]:
+        return asyncio.Task(coro, loop=self, context=context)
+
+    def catch_up(self) -> None:
+        """Runs until nothing is left to be run."""
+        asyncio._set_running_loop(self)
+        try:
+            while self._soon:
+                self._soon.popleft()._run()
+        finally:
+            asyncio._set_running_loop(None)
+
+
 class Counter(asyncio.Transport):
     """A transport whose peer takes everything."""
 
@@ -64,6 +105,9 @@ class Counter(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return False
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return default
 
     def pause_reading(self) -> None:
         raise AssertionError("nobody is slow here")
@@ -87,19 +131,34 @@ class Rig:
     """A plane with client connections and engine connections that are already open."""
 
     def __init__(self, settings: Mapping[str, Json]) -> None:
-        self.loop = StillLoop()
+        self.loop = self.make_loop()
         self.plane: Plane = build_plane(Settings.model_validate(settings), self.loop, Meters())
-        self._config = Config(no_application, log_config=None)
+        self._config = Config(self.application(), log_config=None, ws="none", proxy_headers=False)
         self._state = ServerState()
         self._state.default_headers = [(b"date", b"Thu, 01 Jan 1970 00:00:00 GMT")]
         self._turn = itertools.cycle(self.plane.endpoints.values())
         self._engine_connections: list[Connection] = []
+
+    def make_loop(self) -> StillLoop:
+        """What tells the time."""
+        return StillLoop()
+
+    def application(self) -> ASGIApp:
+        """Who gets what the client's protocol does not serve by itself."""
+        return no_application
+
+    def catch_up(self) -> None:
+        """Lets tasks run, where there are any."""
 
     def client(self) -> GatewayProtocol:
         """A client that has just connected."""
         protocol = GatewayProtocol(self, self._config, self._state, {})
         protocol.connection_made(Counter())
         return protocol
+
+    def connect(self) -> asyncio.Protocol:
+        """A client that has just connected, whoever serves it."""
+        return self.client()
 
     def connect_engines(self) -> None:
         """One idle connection to every endpoint."""
@@ -119,6 +178,28 @@ class Rig:
     def asked(self) -> Connection:
         """The engine connection that a request was sent on."""
         return next(one for one in self._engine_connections if one.listener is not None)
+
+
+class AsgiRig(Rig):
+    """The same with uvicorn's own protocol, the whole application, and a task per request."""
+
+    loop: SteppedLoop
+
+    def make_loop(self) -> StillLoop:
+        return SteppedLoop()
+
+    def application(self) -> ASGIApp:
+        gateway = Gateway(Configuration(Settings()))
+        gateway.plane = self.plane
+        return Application(gateway)
+
+    def catch_up(self) -> None:
+        self.loop.catch_up()
+
+    def connect(self) -> asyncio.Protocol:
+        protocol = GuardedProtocol(self, self._config, self._state, {}, self.loop)
+        protocol.connection_made(Counter())
+        return protocol
 
 
 def connected(pool: ConnectionPool) -> Connection:

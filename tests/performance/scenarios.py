@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tests.performance.rig import Rig, text
+from tests.performance.rig import AsgiRig, Rig, text
 from tests.support.json_type import Json
 
 Step = Callable[[], object]
@@ -37,9 +37,9 @@ def keys(limits: Json = None) -> dict[str, Json]:
     return {"keys": [{"name": "team", "hash": f"sha256:{digest}", **own}]}
 
 
-def rig(*, models: int = 0, endpoints: int = 4, more: Mapping[str, Json] | None = None) -> Rig:
+def rig(*, models: int = 0, endpoints: int = 4, more: Mapping[str, Json] | None = None, kind: type[Rig] = Rig) -> Rig:
     urls = [f"http://10.0.{number // 250}.{number % 250 + 1}:8000" for number in range(endpoints)]
-    made = Rig(
+    made = kind(
         {
             "engines": {"engine": {"kind": "vllm", "urls": urls}},
             "models": {
@@ -124,14 +124,16 @@ def closing(model: str) -> tuple[bytes, ...]:
 
 def asking(made: Rig, asked: bytes, *answered: bytes) -> Step:
     """One connection that asks the same again and again."""
-    client = made.client()
+    client = made.connect()
     count = len(answered)
 
     def step() -> None:
         client.data_received(asked)
+        made.catch_up()
         engine = made.asked()
         for part in answered:
             engine.data_received(part)
+            made.catch_up()
         assert engine.listener is None, f"the exchange is not over after {count} packets"
 
     return step
@@ -187,5 +189,18 @@ SCENARIOS: Final = (
     ),
     Scenario("event", "event of a stream", lambda: streaming(MODEL, MODEL)),
     Scenario("event_alias", "event of a stream", lambda: streaming(ALIAS, ANSWERED_AS)),
+    Scenario("asgi_chat", "request", lambda: asking(rig(kind=AsgiRig), chat(MODEL), completion(MODEL))),
+    Scenario("asgi_chat_20k", "request", lambda: asking(rig(kind=AsgiRig), chat(MODEL, 20_000), completion(MODEL))),
+    Scenario(
+        "asgi_stream",
+        "stream of 23 events, opened and ended",
+        lambda: asking(
+            rig(kind=AsgiRig),
+            chat(MODEL, stream=True),
+            *opening(MODEL),
+            *(event(MODEL, {"content": f" more{number}"}) for number in range(20)),
+            *closing(MODEL),
+        ),
+    ),
     Scenario("open_stream", "stream that stays open", many_streams),
 )

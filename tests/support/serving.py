@@ -31,6 +31,13 @@ CARRIERS: Mapping[str, Callable[[PlaneSource], Json]] = {
 }
 """What carries exchanges: uvicorn's ``http`` setting by name. Every integration test runs with each."""
 
+SERVERS: Mapping[str, Callable[[PlaneSource], Json]] = {
+    **CARRIERS,
+    "plain-httptools": lambda _: "httptools",
+    "plain-h11": lambda _: "h11",
+}
+"""The same, and servers that know nothing of the gateway: what any ASGI server is like."""
+
 
 class DataPath:
     """The forwarded paths and nothing else: no control plane, no health checks."""
@@ -66,7 +73,7 @@ class Serving:
             app = self._source = DataPath(self.settings)
         config = uvicorn.Config(
             app,
-            http=CARRIERS[self._carrier](self._source),
+            http=SERVERS[self._carrier](self._source),
             ws="none",
             lifespan="on" if self._whole else "off",
             log_config=None,
