@@ -4,19 +4,21 @@ They work on the finished tree: while something is wrong, nothing is advised. A 
 here; one that is sure belongs to `crosscheck`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from pathlib import Path as File
 from typing import Final
 
 from engines.naming import task_of_name
 from engines.profile import EngineKind
 from engines.registry import profile
+from gateway.settings.advice_closed import keys_for_nothing, own_addresses
 from gateway.settings.advice_gpus import crowded_gpus
 from gateway.settings.advice_launches import advise_on_launches, keep_alive_of, parser_of
 from gateway.settings.advice_timeouts import contradicting_timeouts
 from gateway.settings.engines import Engine
 from gateway.settings.loading import Loaded, load
-from gateway.settings.models import Model
+from gateway.settings.models import Model, Target
 from gateway.settings.problems import Finding, Path, dotted
 from gateway.settings.tree import Settings
 from gateway.settings.units import duration_text
@@ -49,6 +51,8 @@ def advise(settings: Settings) -> Iterator[Finding]:
         _limits_out_of_reach,
         _without_effect,
         _open_to_pages,
+        keys_for_nothing,
+        own_addresses,
         contradicting_timeouts,
         advise_on_launches,
         crowded_gpus,
@@ -203,6 +207,12 @@ def _room(engine: Engine) -> int | None:
     return engine.max_in_flight * len(engine.urls)
 
 
+def _replicas(settings: Settings, targets: Iterable[Target]) -> float:
+    """How many replicas may serve; a name may stand for any number."""
+    urls = {url for target in targets for url in settings.engines[target.engine].urls}
+    return inf if any(url.startswith(MANY_ADDRESSES) for url in urls) else len(urls)
+
+
 _AFFINITIES: Final[Mapping[str, frozenset[str]]] = {
     "session_affinity": frozenset({"by", "header"}),
     "prefix_affinity": frozenset({"factor"}),
@@ -235,6 +245,8 @@ def _idle_model_keys(settings: Settings) -> Iterator[tuple[Path, str]]:
         here, written = ("models", name), model.model_fields_set
         if "fallback_on" in written and not model.fallbacks:
             yield (*here, "fallback_on"), "there are no fallbacks"
+        if model.hedge is not None and _replicas(settings, model.targets_of(name)) == 1:
+            yield (*here, "hedge"), "there is one replica only"
         if "token_inputs" in written and model.task != "embedding":
             yield (*here, "token_inputs"), "it is for embedding models"
         for key in {"tools", "reasoning"} & written if model.task != "chat" else ():

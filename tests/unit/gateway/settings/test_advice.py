@@ -31,6 +31,34 @@ CASES = {
             )
         ],
     ),
+    "a list of keys without a key": (
+        HEAD + "keys: []",
+        [
+            (
+                "2:1: warning: keys: has no key, so that nobody is let in (turnout keys new NAME makes one; without keys and "
+                "keys_file none is asked for)"
+            )
+        ],
+    ),
+    "a key for no model": (
+        HEAD + f'keys: [{{name: a, hash: "sha256:{"0" * 64}", models: []}}]',
+        [
+            "2:99: warning: keys[0].models: is empty: this key may ask for nothing (name models, or leave it out for all)"
+        ],
+    ),
+    "an engine where the gateway itself listens": (
+        "engines: {v: {kind: vllm, urls: [http://localhost:8080/]}}",
+        [
+            (
+                "1:34: warning: engines.v.urls[0]: is where this gateway itself listens (server.port: 8080) (give one of "
+                "the two another port)"
+            )
+        ],
+    ),
+    "a second request where there is one replica": (
+        HEAD + "models: {m: {engine: v, hedge: p95}, n: {engine: t}}",
+        ["2:25: warning: models.m.hedge: has no effect: there is one replica only (leave it out)"],
+    ),
     "connections kept longer than vLLM keeps them": (
         "engines: {v: {kind: vllm, urls: [http://h], keep_alive: 30s}}",
         [
