@@ -148,7 +148,7 @@ def router(view: View) -> APIRouter:
         return Alive()
 
     async def readyz() -> JSONResponse:
-        """Says whether requests can be served; 503 if not."""
+        """Says whether the process that answers can serve requests; 503 if not. `/metrics` is of all processes."""
         found = readiness(view)
         return JSONResponse(found.model_dump(), 503 if found.status == "not_ready" else 200)
 
