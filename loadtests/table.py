@@ -16,7 +16,9 @@ import typer
 
 DOCUMENT: Final = Path("docs/performance.md")
 OURS: Final = "turnout"
-ORDER: Final = (OURS, "turnout-asgi", "nginx", "envoy", "vllm-router")
+OPTIMIZED: Final = "turnout-pgo"
+ASGI: Final = "turnout-asgi"
+ORDER: Final = (OURS, OPTIMIZED, ASGI, "nginx", "envoy", "vllm-router")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 LIBRARIES: Final = ("uvicorn", "uvloop", "httptools", "msgspec")
 QUIET: Final = 0.15
@@ -25,10 +27,14 @@ QUIET: Final = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What the project promises: at most `factor` times a peer's figure, or an absolute number if `peer` is None."""
+    """What the project promises: at most `factor` times a peer's figure, or an absolute number if `peer` is None.
+
+    `ours` is the column that it is promised of.
+    """
 
     factor: float
     peer: str | None = None
+    ours: str = OURS
 
     def limit(self, medians: Mapping[str, float]) -> float | None:
         """The number; None if the peer was not measured."""
@@ -57,7 +63,7 @@ MEASURES: Final = (
         "saturate",
         "us_per_request",
         1,
-        (Bound(2.0, "nginx"), Bound(0.6, "envoy")),
+        (Bound(2.0, "nginx"), Bound(0.6, "envoy"), Bound(65, ours=ASGI)),
     ),
     Measure("CPU per request, 20 KB body, µs", "body_20k", "us_per_request", 1, (Bound(0.8, "envoy"),)),
     Measure("CPU per request, 200 KB body, µs", "body_200k", "us_per_request", 1, (Bound(1.3, "envoy"),)),
@@ -120,11 +126,13 @@ def promise(measure: Measure, found: Mapping[str, Sequence[float]]) -> str:
     parts = []
     for bound in measure.bounds:
         limit = bound.limit(medians)
-        if limit is None or OURS not in medians:
+        if limit is None or bound.ours not in medians:
             parts.append(f"{bound}: not measured")
             continue
         text = f"{limit:.{measure.digits}f}" + (f" ({bound})" if bound.peer else "")
-        parts.append(text if medians[OURS] <= limit else f"**missed**: {text}")
+        if bound.ours != OURS:
+            text = f"{bound.ours} {text}"
+        parts.append(text if medians[bound.ours] <= limit else f"**missed**: {text}")
     return "; ".join(parts)
 
 

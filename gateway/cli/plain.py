@@ -63,4 +63,4 @@ def _with(order: ServeOrder, option: str, text: str) -> ServeOrder | None:
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text) < 2**16
+    return len(text) <= 5 and text.isascii() and text.isdigit() and int(text) < 2**16
