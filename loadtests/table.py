@@ -126,6 +126,8 @@ def promise(measure: Measure, found: Mapping[str, Sequence[float]]) -> str:
     parts = []
     for bound in measure.bounds:
         limit = bound.limit(medians)
+        if bound.ours != OURS and bound.ours not in medians:
+            continue
         if limit is None or bound.ours not in medians:
             parts.append(f"{bound}: not measured")
             continue

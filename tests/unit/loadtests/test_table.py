@@ -45,6 +45,12 @@ def test_a_bound_that_is_not_kept_is_named() -> None:
     assert "**missed**: 26.0 (2x nginx); 26.4" in line(table(rows(turnout=26.2, nginx=13.0, envoy=44.0)))
 
 
+def test_a_carrier_of_its_own_bound_is_held_to_it_where_it_was_measured() -> None:
+    made = line(table(rows(turnout=20.0, nginx=13.0, envoy=44.0, turnout_asgi=65.5)))
+
+    assert made.endswith("26.4 (0.6x envoy); **missed**: turnout-asgi 65.0 |")
+
+
 def test_a_bound_without_its_peer_is_not_measured() -> None:
     assert "2x nginx: not measured; **missed**: 18.0 (0.6x envoy)" in line(table(rows(turnout=20.0, envoy=30.0)))
 
