@@ -44,7 +44,9 @@ async def carry(plane: Plane, operation: Operation, scope: Scope, receive: Recei
     try:
         if plane.guard is not None:
             plane.guard.let_in(inbound.caller)  # nobody's body is kept
-        body = await read_body(plane, scope, receive)
+        body = carrier.whole_body()
+        if body is None:
+            body = await read_body(plane, scope, receive)
     except ClientLeft:
         return
     except ApiError as error:
@@ -118,6 +120,14 @@ class AsgiCarrier(Carrier):
         self._watch_from = inf
         self._watched = False
         self.bucket = -1
+
+    def whole_body(self) -> bytes | None:
+        """The body, if it has come already. Raises BodyTooLarge."""
+        body = None if self._cycle is None else self._cycle.whole_body()
+        limit = self._plane.settings.server.max_body
+        if body is not None and len(body) > limit:
+            raise too_large(limit)
+        return body
 
     # Downstream
 
@@ -211,9 +221,9 @@ class AsgiCarrier(Carrier):
         else:
             self._watch_from = loop.time() + WATCH_AFTER
             self.wake_at(self._watch_from)
-        exchange.begin()
         try:
-            while not self._all_sent():
+            exchange.begin()
+            while not self._ended or self._outbox:
                 if self._outbox:
                     await self.flush()
                     continue
@@ -229,9 +239,6 @@ class AsgiCarrier(Carrier):
             if self._cycle is not None:
                 self._cycle.left = None
             del self.exchange  # they know each other: both would wait for the garbage collector
-
-    def _all_sent(self) -> bool:
-        return self._ended and not self._outbox
 
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -71,9 +71,7 @@ class Cycle(RequestResponseCycle):
             self.message_event.clear()
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
-        parts, self.parts, self.held = self.parts, [], 0
-        body = parts[0] if len(parts) == 1 else b"".join(parts)
-        return {"type": "http.request", "body": body, "more_body": self.more_body}
+        return {"type": "http.request", "body": self._taken(), "more_body": self.more_body}
 
     async def send(self, message: "ASGISendEvent") -> None:
         """The next message of the answer, when the client has room for it (ASGI's `send`)."""
@@ -95,6 +93,18 @@ class Cycle(RequestResponseCycle):
 
     # ---- the same by calls; header blocks are lines that are known to be clean
 
+    def whole_body(self) -> bytes | None:
+        """The request's body, if all of it has come and none was received; like one `receive` then. Else None."""
+        if self.more_body or self.disconnected:
+            return None
+        self.flow.resume_reading()
+        self.message_event.clear()
+        return self._taken()
+
+    def _taken(self) -> bytes:
+        parts, self.parts, self.held = self.parts, [], 0
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
     def respond(self, status: int, headers: bytes, body: bytes) -> None:
         """A whole answer."""
         if not self.disconnected:
@@ -108,9 +118,10 @@ class Cycle(RequestResponseCycle):
         self._open(status, headers, CHUNKED)
 
     def write(self, body: bytes) -> None:
-        """A part of the body."""
-        if not self.disconnected:
-            self._write(body, more=True)
+        """A part of the body; none is no part, because an empty chunk would be the end."""
+        if body and not self.disconnected:
+            head, self._head = self._head, b""
+            self.transport.write(b"%s%x\r\n%s\r\n" % (head, len(body), body))
 
     def finish(self) -> None:
         """The end of the body."""

@@ -111,6 +111,13 @@ class GuardedProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
 
+    def on_message_complete(self) -> None:
+        """A request is whole (a callback of the parser)."""
+        cycle = self.cycle
+        if not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
+
     def on_response_complete(self) -> None:
         """An answer is out: the next request may be served."""
         self.server_state.total_requests += 1

@@ -25,6 +25,10 @@ class Recorder(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.closed = False
+        self.resumed = False
+
+    def resume_reading(self) -> None:
+        self.resumed = True
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += data
@@ -187,3 +191,18 @@ def test_nothing_is_written_to_a_client_that_has_left() -> None:
     cycle.respond(200, b"", b"body")
 
     assert answer.transport.written == b""
+
+
+def test_a_whole_body_is_taken_without_a_message_and_reading_goes_on() -> None:
+    answer = Answer(Cycle, {"method": "POST"}, keep_alive=True)
+    cycle = answer.cycle
+    assert isinstance(cycle, Cycle)
+    cycle.take(b"half ")
+    assert cycle.whole_body() is None
+    cycle.take(b"and half")
+    cycle.flow.read_paused = True
+    cycle.more_body = False
+
+    assert cycle.whole_body() == b"half and half"
+    assert answer.transport.resumed
+    assert not cycle.message_event.is_set()  # the next to come is the client's leaving
