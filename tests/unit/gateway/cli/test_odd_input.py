@@ -3,6 +3,8 @@
 import os
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from gateway.cli import main
 from gateway.cli.files import replace_whole
+from tests.support.process import clean_environment
 
 DEEP = '{"tools": ' + "[" * 100_000
 
@@ -82,15 +85,21 @@ def test_it_says_what_is_wrong_and_what_would_be_right(
 
 
 @pytest.mark.parametrize("arguments", [("simulate", "vllm"), ("demo",)])
-def test_a_port_that_is_taken_is_named_with_what_this_command_can_do(
-    capsys: pytest.CaptureFixture[str], taken: str, arguments: tuple[str, ...]
-) -> None:
-    code, line = said(capsys, *arguments, "--port", taken)
+def test_a_port_that_is_taken_is_named_with_what_this_command_can_do(taken: str, arguments: tuple[str, ...]) -> None:
+    """As a process: what serves also sets the log up, for as long as its process lives."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway", *arguments, "--port", taken],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
-    assert code == 1
-    assert f"cannot listen on 127.0.0.1:{taken}: Address already in use" in line
-    assert "--port" in line
-    assert "--take-over" not in line
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert f"cannot listen on 127.0.0.1:{taken}: Address already in use" in done.stderr
+    assert "--port" in done.stderr
+    assert "--take-over" not in done.stderr
 
 
 def test_names_of_models_may_have_blanks_between_them(capsys: pytest.CaptureFixture[str]) -> None:
