@@ -89,8 +89,8 @@ class Exchange(Hedger):
                 self._permit = guard.limiter.admit(self, caller, asked.route.model, call, now)
             if guard is None or self._permit is not None:
                 self._try()
-                if asked.hedge is not None and call.stream:
-                    self._plan_hedge(asked.hedge)
+                if call.stream and self._asked.hedge is not None:  # which may be another model by now
+                    self._plan_hedge(self._asked.hedge)
         except ApiError as error:
             self._fail(error)
 
