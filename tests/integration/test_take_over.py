@@ -62,7 +62,7 @@ async def ask_until(ended: asyncio.Event, port: int, statuses: list[int]) -> Non
 async def test_nobody_is_refused_while_another_gateway_takes_over(
     start: Start, engine: ScriptedEngine, workers: str
 ) -> None:
-    held: list[Talk] = []
+    go = asyncio.Event()
 
     async def script(talk: Talk) -> None:
         if not talk.request.json.get("stream"):
@@ -70,8 +70,9 @@ async def test_nobody_is_refused_while_another_gateway_takes_over(
             return
         await talk.start_stream()
         await talk.chunk(event(delta("one")))
-        held.append(talk)
-        await talk.stall()
+        await go.wait()
+        await talk.chunk(event(delta(finish="stop")), DONE)
+        await talk.end_chunks()  # and the connection is free for the next request
 
     engine.answer(script)
     old, port = await start("--workers", workers)
@@ -89,8 +90,7 @@ async def test_nobody_is_refused_while_another_gateway_takes_over(
             asked = len(statuses)
             await until(lambda: len(statuses) > asked + 100, 60, what="requests meanwhile")
             assert old.popen.poll() is None  # its stream is not complete
-            await held[0].chunk(event(delta(finish="stop")), DONE)
-            await held[0].end_chunks()
+            go.set()
             answer = await within(streaming.body(opening), what="the end of the stream")
             assert await old.ended() == 0
             asked = len(statuses)
