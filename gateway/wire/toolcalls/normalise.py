@@ -4,6 +4,7 @@ A choice that is right already comes back as the very same object, so that its b
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from gateway.wire.toolcalls.choice import choice_of
@@ -29,6 +30,10 @@ class Reads(Protocol):
 
     def finish(self, reason: str | None, /) -> list[Delta]:
         """The end, with the engine's finish reason."""
+
+
+def _count_in(repairs: dict[str, int], name: str) -> None:
+    repairs[name] = repairs.get(name, 0) + 1
 
 
 class Normaliser:
@@ -58,6 +63,8 @@ class Normaliser:
         id_seed: str = "",
     ) -> None:
         self.repairs: Final[dict[str, int]] = {}
+        # No method of this object: it and what counts for it would wait for the garbage collector, with every stream.
+        self._count = partial(_count_in, self.repairs)
         self._named = choice_of(tool_choice).mode == "named"
         self._reasoning = reasoning
         self._parser = content
@@ -105,9 +112,6 @@ class Normaliser:
         if self._parser is not None or self._repeats or not delta.get("content"):
             return False
         return self._reasoning == "keep" or not any(delta.get(name) for name in _THOUGHTS)
-
-    def _count(self, name: str) -> None:
-        self.repairs[name] = self.repairs.get(name, 0) + 1
 
     def _parts(self, delta: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         """The deltas to give out for this one; None if it is right as it is."""
