@@ -9,10 +9,11 @@ from ipaddress import ip_address
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Depends, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from engines.capabilities import capabilities_of
 from gateway.api import configuration, doctor, observing, planning, repository, tools, usage
+from gateway.api.bodies import AskedBody
 from gateway.api.fleet import EngineStatus, everywhere
 from gateway.api.view import View
 from gateway.balance.drains import DrainOrder
@@ -29,10 +30,8 @@ _SEND: Final = "Send it as 'Authorization: Bearer TOKEN'."
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
-class Which(BaseModel):
+class Which(AskedBody):
     """Which endpoints are meant."""
-
-    model_config = ConfigDict(extra="forbid")
 
     url: str | None = Field(default=None, description="an endpoint's address as GET /admin/engines gives it; none: all")
 

@@ -1,5 +1,6 @@
 """The FastAPI application. It also answers the forwarded paths by itself, so it runs under any ASGI server."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import PackageNotFoundError, version
@@ -90,9 +91,12 @@ class CrossOrigin:
 def _document_route(app: FastAPI) -> APIRouter:
     routes = APIRouter(include_in_schema=False)
 
+    one_writes = asyncio.Lock()
+
     async def openapi_document() -> JSONResponse:
-        if app.openapi_schema is None:
-            app.openapi_schema = openapi.document(app)
+        async with one_writes:
+            if app.openapi_schema is None:  # writing takes long enough to be beside the requests
+                app.openapi_schema = await asyncio.to_thread(openapi.document, app)
         return JSONResponse(app.openapi_schema)
 
     routes.add_api_route("/openapi.json", openapi_document, methods=["GET", "HEAD"])

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Body, Query
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from gateway import logs
+from gateway.api.bodies import AskedBody
 from gateway.api.fleet import ask
 from gateway.api.orders import Errors, SetLevel
 from gateway.api.view import View
@@ -30,10 +31,8 @@ class RecentError(BaseModel):
     ms: float = Field(description="how long the request took")
 
 
-class LogLevel(BaseModel):
+class LogLevel(AskedBody):
     """The least that is written to the log."""
-
-    model_config = ConfigDict(extra="forbid")
 
     level: logs.Level
 

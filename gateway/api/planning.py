@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from gateway.api.bodies import AskedBody
 from gateway.api.configuration import ConfigRefused
 from gateway.api.view import View
 from gateway.settings.loading import validate
@@ -17,10 +18,8 @@ _MOST: Final = 20
 """Problems that an answer names."""
 
 
-class Edited(BaseModel):
+class Edited(AskedBody):
     """A configuration that might be."""
-
-    model_config = ConfigDict(extra="forbid")
 
     settings: dict[str, Any] = Field(
         description="as GET /admin/config?full=true gives it; variables and files are not looked up"

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from engines.kserve import ModelEntry, Order
+from gateway.api.bodies import AskedBody
 from gateway.api.view import View
 from gateway.errors import ApiError, EngineFailed, EngineUnavailable, InvalidRequest, ModelNotFound
 from gateway.kserve.control import (
@@ -29,10 +30,8 @@ class ModelStatus(BaseModel):
     reason: str
 
 
-class ModelOrder(BaseModel):
+class ModelOrder(AskedBody):
     """What is asked of which model."""
-
-    model_config = ConfigDict(extra="forbid")
 
     model: str = Field(min_length=1, max_length=512, description="the model's name in the repository")
     action: Order = Field(description="load (also loads anew) or unload")

@@ -3,8 +3,9 @@
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from gateway.api.bodies import AskedBody
 from gateway.api.view import View
 from gateway.errors import InvalidRequest
 from gateway.wire.toolcalls import UnknownFormatError, parse
@@ -25,10 +26,8 @@ class Reader(BaseModel):
     evidence: str | None
 
 
-class Text(BaseModel):
+class Text(AskedBody):
     """A model's raw text, and what the request offered."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: str = Field(max_length=LONGEST)
     format: str = Field(description="a format, or any engine's name for it")

@@ -4,7 +4,6 @@ They go over the same kind of connection as requests do (`proxy.connection`): wh
 """
 
 import asyncio
-import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -16,6 +15,7 @@ from urllib.parse import quote
 from engines.probes import Answer
 from gateway.balance.endpoint import Endpoint
 from gateway.proxy.connection import Connection
+from gateway.proxy.trust import trusted
 from gateway.unreachable import no_connection
 from gateway.wire.inflate import InflateError, Inflater
 
@@ -49,7 +49,6 @@ class Fetch:
 
     def __init__(self) -> None:
         self._asking: set[_Question] = set()
-        self._tls: ssl.SSLContext | None = None
 
     async def close(self) -> None:
         """Gives up all connections."""
@@ -90,7 +89,7 @@ class Fetch:
     async def _connected(self, endpoint: Endpoint, question: "_Question") -> Connection:
         """A connection to whichever of the host's addresses takes one."""
         loop = asyncio.get_running_loop()
-        tls = self._context() if endpoint.tls else None
+        tls = trusted() if endpoint.tls else None
         name = endpoint.host if tls is not None else None
         errors: list[OSError] = []
         for address in await _addresses(loop, endpoint):
@@ -103,12 +102,6 @@ class Fetch:
             else:
                 return connection
         raise ConnectionError("none of its addresses takes a connection") from ExceptionGroup("of each", errors)
-
-    def _context(self) -> ssl.SSLContext:
-        """What certificates have to prove, as for requests; read when the first engine wants it."""
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-        return self._tls
 
 
 async def _addresses(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> Sequence[str]:

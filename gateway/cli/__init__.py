@@ -5,6 +5,7 @@ is light: a plain `turnout serve` is read here and loads what serves, and nothin
 is not plain about this one, go to `commands`.
 """
 
+import contextlib
 import importlib
 import io
 import os
@@ -37,8 +38,18 @@ class SparedPipe(io.FileIO):
         return memoryview(data).nbytes
 
 
-def _spared(stream: TextIO) -> TextIO:
-    raw = SparedPipe(stream.fileno(), "wb", closefd=False)
+class SparedErrors(io.FileIO):
+    """A standard error that may be full or left alone: there is nobody to tell, so what is done goes on."""
+
+    def write(self, data: bytes | memoryview, /) -> int:  # type: ignore[override]  # what buffered writers give
+        """Writes what can be written."""
+        with contextlib.suppress(OSError):
+            return super().write(data) or memoryview(data).nbytes
+        return memoryview(data).nbytes
+
+
+def _spared(stream: TextIO, kind: type[SparedPipe | SparedErrors]) -> TextIO:
+    raw = kind(stream.fileno(), "wb", closefd=False)
     buffered = io.BufferedWriter(raw)  # type: ignore[type-var]  # it is a FileIO, which fits
     return io.TextIOWrapper(buffered, stream.encoding, stream.errors, line_buffering=bool(stream.line_buffering))
 
@@ -65,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and gives its exit code; every error is one line on stderr."""
     if arguments is None:
         _open_streams()
-        sys.stdout, sys.stderr = _spared(sys.stdout), _spared(sys.stderr)
+        sys.stdout, sys.stderr = _spared(sys.stdout, SparedPipe), _spared(sys.stderr, SparedErrors)
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(given)

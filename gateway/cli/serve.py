@@ -38,7 +38,7 @@ def serve(
     if config is not None and engine:
         raise typer.BadParameter("give --config or --engine, not both")
     if not all("=" in one for one in engine or ()):
-        raise typer.BadParameter("expected KIND=URL, such as --engine vllm=http://127.0.0.1:8000")
+        raise typer.BadParameter("--engine: expected KIND=URL, such as --engine vllm=http://127.0.0.1:8000")
     code = run(ServeOrder(config, host, port, workers, tuple(engine or ()), take_over, carrier.value))
     if code:
         raise typer.Exit(code)

@@ -66,8 +66,11 @@ def run(running: GatewayServer, sockets: list[socket.socket]) -> int:
 
 
 def tell(url: str) -> None:
-    """Says on standard output that requests are taken."""
-    print(f"turnout: listening on {url}", flush=True)
+    """Says on standard output that requests are taken; they are, also where that cannot be written."""
+    try:
+        print(f"turnout: listening on {url}", flush=True)
+    except OSError as error:
+        _log.warning("standard output cannot be written", reason=error.strerror)
 
 
 def _configured(order: ServeOrder) -> tuple[Configuration, ConfigFile | None]:

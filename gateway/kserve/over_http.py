@@ -1,7 +1,6 @@
 """KServe over HTTP, by tritonclient."""
 
 import contextlib
-import ssl
 from collections.abc import Iterator, Sequence
 from typing import Self
 
@@ -12,6 +11,7 @@ from tritonclient.utils import InferenceServerException
 from engines.kserve import ModelEntry
 from gateway.kserve import reading
 from gateway.kserve.control import LOADING, ModelRefusedError, Statistics, TritonUnreachableError
+from gateway.proxy.trust import trusted
 
 
 class HttpKServe:
@@ -31,7 +31,7 @@ class HttpKServe:
     def _connect(self, patience: float) -> InferenceServerClient:
         scheme, _, address = self._url.partition("://")
         secure = scheme == "https"
-        context = ssl.create_default_context() if secure else None
+        context = trusted() if secure else None
         return InferenceServerClient(address, conn_timeout=patience, ssl=secure, ssl_context=context)
 
     async def server_ready(self) -> bool:

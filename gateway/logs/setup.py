@@ -3,6 +3,7 @@
 One set-up for our own events (structlog) and for what libraries log (uvicorn, asyncio, warnings).
 """
 
+import functools
 import json
 import logging
 import os
@@ -11,6 +12,8 @@ from typing import Any, Final, Literal, TextIO, TypeAlias
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
+
+from gateway.logs.lasting import LastingStream
 
 CUT_ON_PURPOSE: Final = "ASGI callable returned without completing response."
 """What uvicorn says when a stream is cut after its error event; that is how a broken stream has to end."""
@@ -32,19 +35,21 @@ LEVELS: Final[Mapping[Level, int]] = {
 class Sink(structlog.WriteLoggerFactory):
     """Where lines go; ``pretty`` if people read them there."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: LastingStream, *, pretty: bool) -> None:
         super().__init__(stream)
         self._stream = stream
-        self.pretty = stream.isatty()
+        self.pretty = pretty
 
     def write(self, lines: Sequence[str]) -> None:
         """Writes finished lines, all at once."""
         self._stream.write("".join(f"{line}\n" for line in lines))
-        self._stream.flush()
 
 
 def configure(stream: TextIO, least: int = logging.INFO) -> None:
-    """Sends every event from here on to ``stream``, one line each (a traceback has more, on a terminal only)."""
+    """Sends every event from here on to ``stream``, one line each (a traceback has more, on a terminal only).
+
+    Where lines cannot be written, the next one that can is about how many were lost.
+    """
     pretty = stream.isatty()
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -57,16 +62,17 @@ def configure(stream: TextIO, least: int = logging.INFO) -> None:
         after += [_escape_controls, structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=0)]
     else:
         after.append(_as_json)
+    lasting = LastingStream(stream, functools.partial(_lost, (*before[1:], *after)))
     structlog.configure(
         processors=[*before, *after],
         wrapper_class=structlog.make_filtering_bound_logger(least),
-        logger_factory=Sink(stream),
+        logger_factory=Sink(lasting, pretty=pretty),
         cache_logger_on_first_use=False,
     )
-    _configure_libraries(stream, least, before, after)
+    _configure_libraries(lasting, least, before, after)
 
 
-def _configure_libraries(stream: TextIO, least: int, before: list[Processor], after: list[Processor]) -> None:
+def _configure_libraries(stream: LastingStream, least: int, before: list[Processor], after: list[Processor]) -> None:
     sink = logging.StreamHandler(stream)
     sink.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -81,6 +87,15 @@ def _configure_libraries(stream: TextIO, least: int, before: list[Processor], af
     _set_libraries(least)
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     logging.captureWarnings(capture=True)
+
+
+def _lost(processors: Sequence[Processor], lines: int, why: str) -> str:
+    """The line about lines that were lost."""
+    what = "1 line of the log was lost" if lines == 1 else f"{lines} lines of the log were lost"
+    said: Any = {"event": what, "lines": lines, "reason": why}
+    for processor in processors:
+        said = processor(None, "warning", said)
+    return f"{said}\n"
 
 
 def _is_news(record: logging.LogRecord) -> bool:

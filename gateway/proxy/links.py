@@ -1,7 +1,6 @@
 """Engines and their endpoints as the data path sees them: states of the balance, and connections."""
 
 import asyncio
-import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
@@ -13,6 +12,7 @@ from gateway.balance.endpoint import Endpoint, Notice
 from gateway.balance.engine import Engine, Resilience
 from gateway.balance.health import HealthSettings
 from gateway.proxy.queueing import AdmissionQueue
+from gateway.proxy.trust import trusted
 from gateway.proxy.upstream import ConnectionPool
 from gateway.settings.engines import Engine as EngineSettings
 from gateway.settings.engines import Timeouts
@@ -124,7 +124,7 @@ class EngineLink:
         pool = ConnectionPool(
             self.loop,
             (endpoint.host, endpoint.port),
-            tls=ssl.create_default_context() if endpoint.tls else None,
+            tls=trusted() if endpoint.tls else None,
             connect_timeout=self.timeouts.connect,
             keep_alive=self._keep_alive,
         )
