@@ -8,7 +8,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any, Final, Literal, TextIO, TypeAlias
+from typing import Any, Final, Literal, TextIO, TypeAlias, cast
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -36,7 +36,7 @@ class Sink(structlog.WriteLoggerFactory):
     """Where lines go; ``pretty`` if people read them there."""
 
     def __init__(self, stream: LastingStream, *, pretty: bool) -> None:
-        super().__init__(stream)
+        super().__init__(cast(TextIO, stream))  # it writes and flushes, which is all that is asked of it
         self._stream = stream
         self.pretty = pretty
 
