@@ -36,7 +36,7 @@ class Sink(structlog.WriteLoggerFactory):
     """Where lines go; ``pretty`` if people read them there."""
 
     def __init__(self, stream: LastingStream, *, pretty: bool) -> None:
-        super().__init__(cast(TextIO, stream))  # it writes and flushes, which is all that is asked of it
+        super().__init__(cast("TextIO", stream))  # it writes and flushes, which is all that is asked of it
         self._stream = stream
         self.pretty = pretty
 
