@@ -1,5 +1,6 @@
 """A log that cannot be written for a while."""
 
+import contextlib
 import errno
 import io
 import os
@@ -7,12 +8,11 @@ import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
+from typing import Final
 
 from gateway.logs.lasting import LastingStream
 
-ROOM: int = 40
+ROOM: Final = 40
 """Bytes that the small file may have."""
 
 
@@ -20,22 +20,22 @@ def report(lines: int, why: str) -> str:
     return f"lost {lines}: {why}\n"
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def limited() -> Iterator[None]:
     """Files of this process end after `ROOM` bytes, as a full disk does: in the middle of what is written."""
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     heed = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, usual[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, usual)
-    signal.signal(signal.SIGXFSZ, heed)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        signal.signal(signal.SIGXFSZ, heed)
 
 
-def test_lines_that_find_no_room_are_counted_and_told_after_the_end_of_the_line_that_was_cut(
-    tmp_path: Path, limited: None
-) -> None:
+def test_lines_that_find_no_room_are_counted_and_told_after_the_end_of_the_line_that_was_cut(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    with path.open("a") as file:
+    with path.open("a") as file, limited():
         log = LastingStream(file, report)
         log.write("a" * 29 + "\n")
         log.write("b" * 29 + "\n")
@@ -50,9 +50,9 @@ def test_lines_that_find_no_room_are_counted_and_told_after_the_end_of_the_line_
     assert told == f"\nlost 3: {os.strerror(errno.EFBIG)}\ne\nf\n"
 
 
-def test_a_word_about_lost_lines_that_is_cut_itself_is_said_again(tmp_path: Path, limited: None) -> None:
+def test_a_word_about_lost_lines_that_is_cut_itself_is_said_again(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    with path.open("a") as file:
+    with path.open("a") as file, limited():
         log = LastingStream(file, report)
         log.write("a" * 29 + "\n")
         log.write("b" * 29 + "\n")
