@@ -153,7 +153,10 @@ class Gateway:
         if self.started and wanted.settings != self.settings:
             addresses = await self._resolver.ahead(wanted.settings)
             known = {**addresses, **addresses_of(self.plane.engines.values())}
-            self.apply(await self._discovery.ahead(wanted.settings, known), addresses)
+            found_models = await self._discovery.ahead(wanted.settings, known)
+            await self.shared.ahead(wanted.settings.state)
+            self.apply(found_models, addresses)
+            await self.shared.leave()
         if waiting != self.config.waiting and waiting:
             _log.warning("some of the configuration needs a restart", keys=list(waiting))
         if wanted.settings.logs.level != self.settings.logs.level:

@@ -4,24 +4,13 @@ import math
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Final
-from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, SecretStr
 
+from gateway.settings.redis_url import read_redis_url
 from gateway.settings.units import COUNT_HELP, count_text, parse_count
 from gateway.settings.values import RefusedValueError, as_text
 from gateway.settings.written import VARIABLE, Written, any_of, matching
-
-REDIS_SCHEMES: Final = (
-    "redis",
-    "rediss",
-    "unix",
-    "redis+sentinel",
-    "rediss+sentinel",
-    "redis+cluster",
-    "rediss+cluster",
-)
-SENTINEL_SCHEMES: Final = ("redis+sentinel", "rediss+sentinel")
 
 
 def _count_above_zero(value: object) -> int:
@@ -78,19 +67,7 @@ def _redis_url(value: object) -> SecretStr:
     text = as_text(value)
     if set(text) == {"*"}:
         return SecretStr(text)  # one that was hidden
-    scheme, _, rest = text.partition("://")
-    hosts = rest.partition("/")[0].rpartition("@")[2]
-    if scheme not in REDIS_SCHEMES or not hosts or not re.fullmatch(r"[!-~]+", rest):
-        raise RefusedValueError(f"expected a URL that begins with {', '.join(REDIS_SCHEMES)}, and a host")
-    if scheme in SENTINEL_SCHEMES and not rest.partition("/")[2].partition("?")[0].partition("/")[0]:
-        raise RefusedValueError(
-            "expected the name that the sentinels watch, as in redis+sentinel://host:26379/mymaster"
-        )
-    try:
-        for host in hosts.split(","):
-            urlsplit(f"redis://{host}").port  # noqa: B018 - raises for a port that is none
-    except ValueError:
-        raise RefusedValueError("expected hosts with ports from 1 to 65535") from None
+    read_redis_url(text)
     return SecretStr(text)
 
 

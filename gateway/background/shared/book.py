@@ -28,7 +28,7 @@ async def read_usage(client: Client, base: str, since: str, until: str) -> list[
             for day in last_days(time.time(), KEPT_DAYS):
                 if since <= day <= until:
                     found += rows_of(day, await client.execute_command("HGETALL", f"{base}:u:{day}"))
-    except (RedisFault, OSError, TimeoutError):
+    except (RedisFault, TimeoutError):
         raise UsageUnavailable("Redis, which keeps the usage, does not answer.", retry_after=1.0) from None
     return UsageBook(found).sorted()
 

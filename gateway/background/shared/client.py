@@ -16,7 +16,7 @@ class UnknownScript(RedisFault):
 
 
 class Client(Protocol):
-    """What is needed of a client. Its calls raise RedisFault, OSError and TimeoutError."""
+    """What is needed of a client. Its calls raise RedisFault, whatever is wrong with Redis."""
 
     def execute_command(self, *args: Any) -> Awaitable[Any]:  # noqa: ANN401 - what a command takes and gives is its own
         """One command."""
@@ -29,7 +29,7 @@ class Client(Protocol):
 
 
 Connect: TypeAlias = Callable[[State], Client]
-"""Makes a client that connects with its first command."""
+"""Makes a client that connects with its first command; raises RedisFault."""
 
 
 def load_clients() -> Connect:

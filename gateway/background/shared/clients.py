@@ -1,13 +1,29 @@
 """Clients of Redis as they are needed here, over those of redis-py."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from redis.asyncio import Connection, Redis
 from redis.asyncio.cluster import RedisCluster
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import (
+    ChildDeadlockedError,
+    IncorrectPolicyType,
+    NoScriptError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+)
 
 from gateway.background.shared.client import RedisFault, UnknownScript
+from gateway.background.shared.reasons import why
+
+FAULTS: Final = (
+    *(RedisError, RedisClusterException, ChildDeadlockedError, IncorrectPolicyType),
+    *(OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, RuntimeError, AssertionError),
+)
+"""Whatever the library raises where a Redis cannot be used: its own, which have no common base, those of connections
+and of TLS, and those of an answer, or a layout of a cluster, that it does not understand. Caught around calls of
+the library only, so what is wrong in the gateway itself is not taken for a fault of Redis."""
 
 
 class Direct:
@@ -26,8 +42,8 @@ class Direct:
         """One command (`Client`)."""
         try:
             return await self._redis.execute_command(*args)  # type: ignore[no-untyped-call]
-        except RedisError as error:
-            raise _fault(error) from error
+        except FAULTS as error:
+            raise fault_of(error) from error
 
     async def exchange(self, *args: Any) -> Any:  # noqa: ANN401 - as `Client`
         """One command on the connection for them (`Client`). Given up in the middle, that connection is closed."""
@@ -38,10 +54,10 @@ class Direct:
             await own.send_command(*args)
             return await own.read_response()
         except ResponseError as error:
-            raise _fault(error) from error  # an answer too: the connection can be used on
-        except RedisError as error:
+            raise fault_of(error) from error  # an answer too: the connection can be used on
+        except FAULTS as error:
             await self._drop()
-            raise _fault(error) from error
+            raise fault_of(error) from error
         except BaseException:
             await self._drop()
             raise
@@ -58,8 +74,8 @@ class Direct:
             await self._drop()
             for one in (self._redis, *self._sentinels):
                 await one.aclose()
-        except RedisError as error:
-            raise _fault(error) from error
+        except FAULTS as error:
+            raise fault_of(error) from error
 
 
 class Clustered:
@@ -72,8 +88,8 @@ class Clustered:
         """One command (`Client`)."""
         try:
             return await self._cluster.execute_command(*args)
-        except RedisError as error:
-            raise _fault(error) from error
+        except FAULTS as error:
+            raise fault_of(error) from error
 
     exchange = execute_command
 
@@ -83,12 +99,11 @@ class Clustered:
             await self._cluster.aclose()
             for kind in ("nodes_cache", "startup_nodes"):
                 await self._cluster.nodes_manager.aclose(kind)
-        except RedisError as error:
-            raise _fault(error) from error
+        except FAULTS as error:
+            raise fault_of(error) from error
 
 
-def _fault(error: RedisError) -> RedisFault:
-    """The same in words that hold no address and no password: the code of an answer, or the kind of error."""
-    code = str(error).partition(" ")[0]
-    said = code if code.isupper() and code.isalpha() else type(error).__name__
-    return UnknownScript(said) if isinstance(error, NoScriptError) else RedisFault(said)
+def fault_of(error: Exception) -> RedisFault:
+    """The same as a fault of Redis, in words that hold no address and no password."""
+    kind = UnknownScript if isinstance(error, NoScriptError) else RedisFault
+    return kind(why(error))

@@ -6,18 +6,18 @@ is back.
 """
 
 import asyncio
-import hashlib
 import os
 import time
 from collections.abc import Callable
-from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
-from gateway.background.shared.batch import Asked, Batch, Deltas, decode_reply
+from gateway.background.shared.batch import Asked, Batch, Deltas, Reply
 from gateway.background.shared.book import read_usage
-from gateway.background.shared.client import Client, Connect, RedisFault, UnknownScript, load_clients
+from gateway.background.shared.calling import base_of, call_script, close, no_answer
+from gateway.background.shared.client import Client, RedisFault
+from gateway.background.shared.succession import Succession, place
 from gateway.balance.limits.account import Account
 from gateway.balance.limits.availability import Availability
 from gateway.balance.limits.windows import today
@@ -25,6 +25,7 @@ from gateway.errors import UsageUnavailable
 from gateway.metrics import Meters
 from gateway.proxy.limiter import Group, Heard, Limiter
 from gateway.settings.keys import State
+from gateway.settings.redis_url import read_redis_url
 from gateway.usage import UsageBook, UsageRow
 
 PATIENCE: Final = 0.05
@@ -38,9 +39,6 @@ LEASE: Final = 10.0
 """Seconds after which what a silent process runs is not counted any more."""
 GATHER: Final = 0.01
 """Seconds that settlements wait for company, where hardly anybody wants the place that they free."""
-
-SCRIPT: Final = files(__package__).joinpath("exchange.lua").read_text()
-SHA: Final = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 _log = structlog.get_logger()
 
@@ -56,7 +54,6 @@ class SharedAccounts:
         self._load = load
         self._told = heard
         self._me = os.urandom(8).hex()
-        self._connect: Connect | None = None
         self._client: Client | None = None
         self._asks: list[Asked] = []
         self._known: dict[str, Account] = {}
@@ -68,6 +65,8 @@ class SharedAccounts:
         self._wake = asyncio.Event()
         self._gathering: asyncio.TimerHandle | None = None
         self._beaten = 0.0
+        self._clients = Succession()
+        self._trial: asyncio.Timeout | None = None
 
     def use(self, state: State, limiter: Limiter | None) -> None:
         """Serves another configuration from now on."""
@@ -75,16 +74,36 @@ class SharedAccounts:
         if limiter is not None:
             limiter.shared = None if state.redis is None else self
         if state != self.state:
-            elsewhere = (state.redis, state.password, state.prefix) != (
-                self.state.redis,
-                self.state.password,
-                self.state.prefix,
-            )
+            elsewhere = place(state) != place(self.state)
             self.state = state
             if elsewhere:
-                self.availability = Availability()
-                self._give_up()
-                self._wake.set()
+                self._move()
+
+    def _move(self) -> None:
+        """Another Redis, or none, from now on: at once, if it has been heard from."""
+        self.availability = Availability()
+        self._clients.leave(self._client)
+        self._client, reason = self._clients.take(self.state) or (None, "")
+        if self._client is not None:
+            self._beaten = 0.0  # what runs is told to it first of all
+            self.availability.answered()
+            self._changed(up=True)
+        elif reason:
+            self._fell(reason, surely=True)
+        if not self.availability.up:
+            self._give_up()
+        if self._trial is not None:
+            self._trial.reschedule(asyncio.get_running_loop().time())
+        self._wake.set()
+
+    async def ahead(self, state: State) -> None:
+        """Gets to know the Redis of a configuration that `use` is told of next: requests are not to wait for that."""
+        if state.redis is not None and place(state) != place(self.state):
+            await self._clients.meet(state)
+
+    async def leave(self) -> None:
+        """Ends the connections to what is not in use any more."""
+        await self._clients.close()
 
     # ---- the limiter's calls
 
@@ -137,7 +156,7 @@ class SharedAccounts:
             return None
         if self._client is None or not self.availability.up:
             raise UsageUnavailable("Redis, which keeps the usage, is away.", retry_after=1.0, should_retry=True)
-        return await read_usage(self._client, self.base, since, until)
+        return await read_usage(self._client, base_of(self.state), since, until)
 
     # ---- the task
 
@@ -151,22 +170,37 @@ class SharedAccounts:
                 elif self.availability.up and self._client is not None:
                     await self._serve(self._client)
                 else:
-                    await self.look()
-                    if not self.availability.up:
-                        await asyncio.sleep(TRIAL_EVERY)
+                    await self._try()
         finally:
             if self.availability.up and self._client is not None:  # what runs here is not freed by anybody else
                 await self._exchange(self._client, PATIENCE, beat=True)
             self._give_up()
             await self._close()
+            await self.leave()
+
+    async def _try(self) -> None:
+        """Looks, and rests if there was nobody; another configuration cuts it short."""
+        try:
+            async with asyncio.timeout(None) as self._trial:
+                await self.look()
+                if not self.availability.up:
+                    await asyncio.sleep(TRIAL_EVERY)
+        except TimeoutError:
+            if self._trial is None or not self._trial.expired():
+                raise
+        finally:
+            self._trial = None
 
     async def look(self) -> None:
         """Finds out whether Redis is there, with a connection of its own."""
         await self._close()
-        if self._connect is None and self.state.redis is not None:
-            self._connect = await asyncio.to_thread(load_clients)
-        if self._connect is not None and self.state.redis is not None:
-            self._client = client = self._connect(self.state)
+        if self.state.redis is None:
+            return
+        try:
+            self._client = client = await self._clients.client(self.state)
+        except RedisFault as error:
+            self._failed(error, TRIAL_PATIENCE)
+        else:
             await self._exchange(client, TRIAL_PATIENCE, beat=True)
 
     async def _serve(self, client: Client) -> None:
@@ -183,39 +217,25 @@ class SharedAccounts:
 
     async def _close(self) -> None:
         client, self._client = self._client, None
-        if client is None:
-            return
-        try:
-            async with asyncio.timeout(TRIAL_PATIENCE):
-                await client.aclose()
-        except (RedisFault, OSError, TimeoutError):
-            pass
+        if client is not None:
+            await close(client, TRIAL_PATIENCE)
 
     async def _exchange(self, client: Client, patience: float, *, beat: bool) -> None:
         """One batch: everything that has gathered.
 
         One that was not answered in time is sent once more before Redis counts as away: it does it once.
         """
-        state = self.state
+        availability = self.availability
         batch, argument = self._gather(beat=beat)
-        found = None
-        while found is None:
-            try:
-                async with asyncio.timeout(patience):
-                    found = await self._call(client, argument)
-            except (RedisFault, OSError, TimeoutError) as error:
-                if self._failed(error):
-                    self._dirty = batch.renewed | self._dirty
-                    self._away(batch.asks)
-                    self._give_up()
-                    return
+        reply = await self._told_once(client, batch, argument, patience)
+        if reply is None:
+            return
         loop = asyncio.get_running_loop()
         if beat:
             self._beaten = loop.time()
         if self._unsure is batch.deltas:
             self._unsure = None
-        reply = decode_reply(found)
-        if state is self.state and self.availability.answered():
+        if availability is self.availability and availability.answered():
             self._changed(up=True)
         for one, answer in zip(batch.asks, batch.answers(reply.answers, time.time()), strict=True):
             if answer.refusal is None:
@@ -225,16 +245,28 @@ class SharedAccounts:
         if beat:
             self._told(reply.loads)
 
-    async def _call(self, client: Client, argument: bytes) -> Any:  # noqa: ANN401 - redis' own
-        try:
-            return await client.exchange("EVALSHA", SHA, 1, self.base, argument)
-        except UnknownScript:
-            return await client.exchange("EVAL", SCRIPT, 1, self.base, argument)
+    async def _told_once(self, client: Client, batch: Batch, argument: bytes, patience: float) -> Reply | None:
+        """What Redis says to a batch; None: nothing in time, or it is not the one in use any more."""
+        availability, base = self.availability, base_of(self.state)
+        while True:
+            try:
+                async with asyncio.timeout(patience):
+                    return await call_script(client, base, argument)
+            except asyncio.CancelledError:
+                self._take_back(batch)
+                raise
+            except (RedisFault, TimeoutError) as error:
+                moved = availability is not self.availability  # to another Redis: no word of this one counts
+                if moved or self._failed(error, patience):
+                    self._take_back(batch)
+                    return None
 
-    @property
-    def base(self) -> str:
-        """Begins all names in Redis: a hash tag."""
-        return f"{{{self.state.prefix}}}"
+    def _take_back(self, batch: Batch) -> None:
+        """What was not told, for whoever is asked next; nobody is, while Redis is away."""
+        self._dirty = batch.renewed | self._dirty
+        self._asks[:0] = batch.asks
+        if not self.availability.up:
+            self._give_up()
 
     def _gather(self, *, beat: bool) -> tuple[Batch, bytes]:
         self._number += 1
@@ -250,20 +282,20 @@ class SharedAccounts:
         batch = Batch(self._me, self._number, LEASE, today(time.time()), asks, self._unsure, renewed, load)
         return batch, batch.encode(self._known)
 
-    def _failed(self, error: Exception) -> bool:
+    def _failed(self, error: RedisFault | TimeoutError, patience: float) -> bool:
         """Whether Redis counts as away now."""
-        self._meters.happened("state_failures", _kind(error))
         timed_out = isinstance(error, TimeoutError)
-        if self.availability.failed(_reason(error), surely=not timed_out):
-            self._changed(up=False)
+        self._meters.happened("state_failures", "timeout" if timed_out else "error")
+        self._fell(no_answer(patience) if timed_out else str(error), surely=not timed_out)
         return not self.availability.up
+
+    def _fell(self, reason: str, *, surely: bool) -> None:
+        if self.availability.failed(f"{_shown(self.state)}: {reason}", surely=surely):
+            self._changed(up=False)
 
     def _give_up(self) -> None:
         """Nobody waits any more."""
         asks, self._asks = self._asks, []
-        self._away(asks)
-
-    def _away(self, asks: list[Asked]) -> None:
         loop = asyncio.get_running_loop()
         for one in asks:
             loop.call_soon(one.heard, None)
@@ -294,14 +326,5 @@ class SharedAccounts:
         return f"redis: away ({self.availability.reason}); {self._policy}"
 
 
-def _kind(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "timeout"
-    return "refused" if isinstance(error, OSError) else "error"
-
-
-def _reason(error: Exception) -> str:
-    """What happened, in words that hold no address and no password."""
-    if isinstance(error, TimeoutError):
-        return f"no answer within {PATIENCE * 1000:.0f} ms"
-    return str(error) if isinstance(error, RedisFault) else type(error).__name__
+def _shown(state: State) -> str:
+    return "" if state.redis is None else read_redis_url(state.redis.get_secret_value()).shown
