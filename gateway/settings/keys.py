@@ -60,7 +60,8 @@ class State(Section):
 
     redis: RedisUrl | None = Field(
         default=None,
-        description="redis://, rediss:// (TLS), redis+sentinel://host:26379,host:26379/NAME or redis+cluster://host:6379",
+        description="redis://, rediss:// (TLS), unix:///path, redis+sentinel://host:26379,host:26379/NAME or "
+        "redis+cluster://host:6379",
         examples=["redis://127.0.0.1:6379/0"],
     )
     password: Secret | None = Field(

@@ -12,6 +12,8 @@ import pytest
 
 from gateway.app import Gateway as RunningGateway
 from gateway.background.shared.store import SharedAccounts
+from gateway.settings.source import Configuration
+from gateway.settings.tree import Settings
 from tests.integration.conftest import Gateway, one_engine
 from tests.running import free_port
 from tests.support.json_type import Json
@@ -122,31 +124,31 @@ async def test_requests_are_served_before_while_and_after(
 
 
 @pytest.mark.parametrize(
-    ("url", "options", "reason"),
+    ("url", "option", "reason"),
     [
-        ("redis://127.0.0.1:{port}/0", ("--requirepass", "x"), "it needs a password (state.password)"),
-        ("redis://:y@127.0.0.1:{port}/0", ("--requirepass", "x"), "wrong user or password"),
-        ("redis://:y@127.0.0.1:{port}/0", (), "it has no password, but state.redis or state.password gives one"),
+        ("redis://127.0.0.1:{port}/0", ("requirepass", "x"), "it needs a password (state.password)"),
+        ("redis://:y@127.0.0.1:{port}/0", ("requirepass", "x"), "wrong user or password"),
         ("redis://127.0.0.1:{port}/99", (), "it has no database of this number"),
         ("redis+cluster://127.0.0.1:{port}", (), "it is no cluster (use redis:// or rediss://)"),
-        ("rediss://127.0.0.1:{port}/0", (), "there is no TLS (use redis://, or the port with TLS)"),
+        ("rediss://127.0.0.1:{port}/0", (), "no connection within 1 s: a wrong address, a firewall, or no TLS there"),
         ("rediss://127.0.0.1:{port}/0?ssl_ca_certs=/none.pem", (), "no such file: the socket, or"),
-        ("rediss://127.0.0.1:{port}/0?ssl_ciphers=none", (), "TLS fails: no cipher match"),
+        ("rediss://127.0.0.1:{port}/0?ssl_ciphers=none", (), "TLS fails: no cipher can be selected"),
         ("redis://no-host.invalid:{port}/0", (), "unknown host"),
-        ("redis+sentinel://127.0.0.1:{port}/mine", (), "no sentinel answers that knows a master of this name"),
-        ("redis://127.0.0.1:{port}/0", ("--replicaof", "127.0.0.1", "1"), "READONLY: it is a replica"),
+        ("redis+sentinel://127.0.0.1:{port}/mine", (), "it is no sentinel"),
+        ("redis://127.0.0.1:{port}/0", ("replicaof", "127.0.0.1 1"), "READONLY: it is a replica"),
         ("unix:///nowhere/{port}.sock", (), "no such file: the socket"),
     ],
 )
 async def test_the_address_and_the_cause_are_told_in_words(
-    gateway: Gateway, engine: ScriptedEngine, start: Start, url: str, options: tuple[str, ...], reason: str
+    gateway: Gateway, engine: ScriptedEngine, start: Start, url: str, option: tuple[str, str] | tuple[()], reason: str
 ) -> None:
     engine.answer(reply(completion()))
-    if "--requirepass" in options:
-        server = await start()
-        await server.cli.config_set("requirepass", "x")
-    else:
-        server = await start(*options)
+    server = await start()
+    if option:
+        name, value = option
+        await (
+            server.command("REPLICAOF", *value.split()) if name == "replicaof" else server.cli.config_set(name, value)
+        )
     url = url.format(port=server.port)
     serving = await gateway(settings(engine, url), whole=True)
 
@@ -154,3 +156,57 @@ async def test_the_address_and_the_cause_are_told_in_words(
     place = place if url.startswith("unix") else place.partition("/")[0]
     assert shared(serving).trouble.startswith(f"redis: away ({place}: {reason}")
     assert await ask(serving) == 200
+
+
+async def reload(serving: Serving, wanted: dict[str, Json]) -> list[int]:
+    """Puts a configuration in force as a reload does; gives what was answered meanwhile and just after."""
+    assert isinstance(serving._source, RunningGateway)
+    found = Configuration(Settings.model_validate(wanted), str(len(str(wanted))), loaded_at=0.0)
+    taking = asyncio.ensure_future(serving._source.take(found))
+    statuses = []
+    while not taking.done():
+        statuses.append(await ask(serving))
+    await taking
+    return [*statuses, *await asyncio.gather(*(ask(serving) for _ in range(5)))]
+
+
+async def test_a_reload_to_a_redis_that_is_well_refuses_nobody(
+    gateway: Gateway, engine: ScriptedEngine, start: Start
+) -> None:
+    """Added, with other names, another one, in place of one that is away: it is heard from before it is in force."""
+    engine.answer(reply(completion()))
+    one, other = await start(), await start()
+    wanted = settings(engine, one.url, when_away="closed")
+    serving = await gateway({name: value for name, value in wanted.items() if name != "state"}, whole=True)
+
+    assert set(await reload(serving, wanted)) == {200}
+    assert set(await reload(serving, settings(engine, one.url, when_away="closed", prefix="p"))) == {200}
+    assert set(await reload(serving, settings(engine, other.url, when_away="closed"))) == {200}
+    other.kill()
+    await until(lambda: not shared(serving).availability.up)
+    assert (await reload(serving, wanted))[-5:] == [200] * 5
+    assert shared(serving).trouble == ""
+    assert set(await reload(serving, {name: value for name, value in wanted.items() if name != "state"})) == {200}
+
+
+async def test_a_redis_that_is_not_heard_from_takes_force_with_its_own_reason(
+    gateway: Gateway, engine: ScriptedEngine, start: Start
+) -> None:
+    engine.answer(reply(completion()))
+    one = await start()
+    serving = await gateway(settings(engine, one.url, when_away="closed"), whole=True)
+    answers = await reload(serving, settings(engine, "redis://no-host.invalid:7", when_away="closed"))
+    assert answers[-5:] == [503] * 5
+    assert shared(serving).trouble == "redis: away (no-host.invalid:7: unknown host); what is limited is refused"
+
+
+async def test_connections_to_what_was_left_are_closed(gateway: Gateway, engine: ScriptedEngine, start: Start) -> None:
+    engine.answer(reply(completion()))
+    one, other = await start(), await start()
+    serving = await gateway(settings(engine, one.url), whole=True)
+    await reload(serving, settings(engine, other.url))
+
+    async def alone() -> bool:
+        return len(await one.cli.client_list()) == 1
+
+    await until_told(alone)

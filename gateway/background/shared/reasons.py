@@ -28,10 +28,11 @@ ANSWERS: Final = (
     (r"\bDENIED\b|protected mode", "it takes local connections only (protected-mode)"),
     (r"max number of clients", "it has as many clients as it may (maxclients)"),
     (r"No master found|No slave found", "no sentinel answers that knows a master of this name"),
+    (r"unknown command .SENTINEL", "it is no sentinel"),
     (r"unknown command", "it does not know a command that the gateway needs"),
     (r"Redis Cluster cannot be connected", "no node of the cluster answers"),
     (r"Connect call failed", "refused: nothing listens there"),
-    (r"Timeout connecting", "no connection within 1 s (wrong address, or a firewall)"),
+    (r"Timeout connecting", "no connection within 1 s: a wrong address, a firewall, or no TLS there"),
     (r"Connection closed|Connection lost|reset by peer|Connection reset|Broken pipe", "the connection was closed"),
     (r"Protocol Error|Invalid RESP|Bad response", "what answers there is no Redis"),
 )
@@ -64,7 +65,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _of_tls(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message} (option ssl_ca_certs)"
-    what = (error.reason or type(error).__name__).replace("_", " ").lower()
+    reason = getattr(error, "reason", None) or next((one for one in error.args if isinstance(one, str)), "")
+    what = re.sub(r"[^a-z ]", " ", reason.lower()).strip() or type(error).__name__
     if "wrong version number" in what or "record layer failure" in what or "packet length" in what:
         return "there is no TLS (use redis://, or the port with TLS)"
     if "no certificate or crl" in what or "pem lib" in what:

@@ -15,7 +15,7 @@ import structlog
 
 from gateway.background.shared.batch import Asked, Batch, Deltas, Reply
 from gateway.background.shared.book import read_usage
-from gateway.background.shared.calling import base_of, call_script, close, no_answer
+from gateway.background.shared.calling import base_of, call_script, no_answer
 from gateway.background.shared.client import Client, RedisFault
 from gateway.background.shared.succession import Succession, place
 from gateway.balance.limits.account import Account
@@ -103,7 +103,7 @@ class SharedAccounts:
 
     async def leave(self) -> None:
         """Ends the connections to what is not in use any more."""
-        await self._clients.close()
+        await self._clients.end()
 
     # ---- the limiter's calls
 
@@ -168,7 +168,7 @@ class SharedAccounts:
                     await self._wake.wait()
                     self._wake.clear()
                 elif self.availability.up and self._client is not None:
-                    await self._serve(self._client)
+                    await self._serve()
                 else:
                     await self._try()
         finally:
@@ -203,7 +203,7 @@ class SharedAccounts:
         else:
             await self._exchange(client, TRIAL_PATIENCE, beat=True)
 
-    async def _serve(self, client: Client) -> None:
+    async def _serve(self) -> None:
         """Waits for something to tell, or for the next beat, and tells it."""
         loop = asyncio.get_running_loop()
         due = self._beaten + BEAT
@@ -212,13 +212,13 @@ class SharedAccounts:
             await self._wake.wait()
             timer.cancel()
         self._wake.clear()
-        if self.availability.up:
-            await self._exchange(client, PATIENCE, beat=loop.time() >= due)
+        if self.availability.up and self._client is not None:  # maybe another one than before the wait
+            await self._exchange(self._client, PATIENCE, beat=loop.time() >= due)
 
     async def _close(self) -> None:
         client, self._client = self._client, None
-        if client is not None:
-            await close(client, TRIAL_PATIENCE)
+        self._clients.leave(client)
+        await self._clients.close()
 
     async def _exchange(self, client: Client, patience: float, *, beat: bool) -> None:
         """One batch: everything that has gathered.
@@ -231,12 +231,13 @@ class SharedAccounts:
         if reply is None:
             return
         loop = asyncio.get_running_loop()
-        if beat:
-            self._beaten = loop.time()
         if self._unsure is batch.deltas:
             self._unsure = None
-        if availability is self.availability and availability.answered():
-            self._changed(up=True)
+        if availability is self.availability:
+            if beat:
+                self._beaten = loop.time()
+            if availability.answered():
+                self._changed(up=True)
         for one, answer in zip(batch.asks, batch.answers(reply.answers, time.time()), strict=True):
             if answer.refusal is None:
                 for account in one.group.accounts:

@@ -32,7 +32,7 @@ class Succession:
 
     async def meet(self, state: State) -> None:
         """Gets to know a Redis that is to be used soon."""
-        await self.close()
+        await self.end()
         client, reason = await greet(await self._connecting(), state, GREETING)
         self._next = (state, client, reason)
 
@@ -53,12 +53,19 @@ class Succession:
             self._left.append(client)
 
     async def close(self) -> None:
-        """Ends the connections of all that are not in use."""
-        if self._next is not None:
-            self.leave(self._next[1])
-            self._next = None
+        """Ends the connections of all that were left. Cut short, it can be called again."""
         while self._left:
-            await close(self._left.pop(), CLOSING)
+            client = self._left[-1]
+            await close(client, CLOSING)
+            if client in self._left:
+                self._left.remove(client)
+
+    async def end(self) -> None:
+        """The same, and for what has not been taken."""
+        found, self._next = self._next, None
+        if found is not None:
+            self.leave(found[1])
+        await self.close()
 
 
 def place(state: State) -> tuple[object, ...]:
