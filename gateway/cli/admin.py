@@ -13,14 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.addresses import gateway_url, token_in
-from gateway.cli.running import NO_GATEWAY, TOKEN_VARIABLE
+from gateway.cli.running import NO_GATEWAY, TOKEN_VARIABLE, URL_VARIABLE
 from gateway.logs import printable
 from gateway.settings.crosscheck import ENGINE_NAME, ENGINE_NAME_HELP
 
 Json: TypeAlias = Any
 """Whatever the gateway says."""
 
-URL_VARIABLE: Final = "TURNOUT_ADMIN_URL"
 PATIENCE: Final = 20.0
 """Seconds for an answer; a reload in several processes may take as long as names and engines take to answer."""
 

@@ -104,7 +104,7 @@ def run(arguments: list[str]) -> int:
     try:
         result = get_command(app).main(_meant(arguments), prog_name="turnout", standalone_mode=False)
     except typer.TyperException as error:
-        _complain(error)
+        _complain(error, arguments)
         return error.exit_code
     except typer.Abort:
         return 130
@@ -122,8 +122,10 @@ def _meant(given: list[str]) -> list[str]:
     return given
 
 
-def _complain(error: typer.TyperException) -> None:
+def _complain(error: typer.TyperException, given: list[str]) -> None:
     command = getattr(getattr(error, "ctx", None), "command_path", None)
+    if command is None and hasattr(error, "ctx"):  # of an option without a value, it is not said whose it is
+        command = " ".join(("turnout", *given[: 2 if given[0] in _GROUPS else 1]))
     hint = f" (see {command} --help)" if command else ""
     said = error.format_message().replace("Value error, ", "")  # pydantic's, which typer reads values with
     message = " ".join(said.split()).removesuffix(".")

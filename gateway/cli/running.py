@@ -16,6 +16,7 @@ from gateway.settings.redacted import ForeignTreeError, settings_of
 from gateway.settings.values import MANY_ADDRESSES
 
 TOKEN_VARIABLE: Final = "TURNOUT_ADMIN_TOKEN"
+URL_VARIABLE: Final = "TURNOUT_ADMIN_URL"
 Token = Annotated[
     str | None,
     typer.Option(

@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 import time
+from dataclasses import replace
 
 import structlog
 
@@ -85,7 +86,10 @@ def _configured(order: ServeOrder) -> tuple[Configuration, ConfigFile | None]:
             return file.first(loaded, now), file
         settings = Settings.from_engines(map(_kind_and_url, order.engines))
     except ConfigErrors as errors:
-        importlib.import_module("gateway.cli.report").show_problems(errors.problems, errors.lines_of)
+        problems = [
+            replace(one, variable=f"turnout serve: {one.variable}") if order.engines else one for one in errors.problems
+        ]
+        importlib.import_module("gateway.cli.report").show_problems(problems, errors.lines_of)
         raise Told(2) from None
     return Configuration(with_server(settings, given), loaded_at=now), None
 

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Final
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from gateway.cli.addresses import gateway_url
 from gateway.cli.report import read_settings
-from gateway.cli.running import RunningGateway, Token, address_of, tokens_for
+from gateway.cli.running import URL_VARIABLE, RunningGateway, Token, address_of, tokens_for
 from gateway.settings import Settings
 from gateway.usage_text import day_of, harmless
 
@@ -27,7 +28,10 @@ def usage(
         Path | None,
         typer.Option(metavar="FILE", help="The configuration that says where the gateway is; default: as for serve."),
     ] = None,
-    url: Annotated[str | None, typer.Option(help="The gateway, if no file says where it is.")] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(help=f"The gateway, if no file says where it is; default without --config: ${URL_VARIABLE}."),
+    ] = None,
     token: Token = None,
     since: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="The first day (UTC).")] = None,
     until: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="The last day (UTC).")] = None,
@@ -40,9 +44,12 @@ def usage(
     _check_day("--until", until)
     if since is not None and until is not None and until < since:
         raise typer.BadParameter(f"--until {until} is before --since {since}")
+    option = "--url"
+    if url is None and config is None:
+        url, option = os.environ.get(URL_VARIABLE) or None, URL_VARIABLE
     settings = Settings() if url is not None and config is None else read_settings(config).settings
     days = {name: day for name, day in (("since", since), ("until", until)) if day is not None}
-    where = address_of(settings.server) if url is None else gateway_url(url, "--url")
+    where = address_of(settings.server) if url is None else gateway_url(url, option)
     running = RunningGateway(where, tokens_for(settings, token), fix=_FIX, variable=token)
     rows = asyncio.run(_asked(running, days))
     match form:

@@ -297,7 +297,8 @@ class Attempt(msgspec.Struct, eq=False):
 
     def _judge(self, fault: Fault, retry_after: float | None) -> None:
         fault = self.destination.link.heard(fault, self._call.operation, self.lease.endpoint)
-        error = verdicts.error_of(fault, self._call.model, retry_after, self.outgoing.target.model)
+        call = self._call
+        error = verdicts.error_of(fault, call.model, call.operation, retry_after, self.outgoing.target.model)
         if self._call.operation is Operation.EMBEDDINGS:
             error = name_input(error, self._call.members.get("input"))
         self._fail(TRUNCATED if self.committed else verdicts.outcome_of(fault, retry_after), error)

@@ -12,9 +12,9 @@ from gateway.balance.endpoint import Endpoint
 from gateway.balance.lease import Target
 from gateway.errors import ApiError, InvalidRequest, UnsupportedParameter
 from gateway.proxy.links import EngineLink, serves
-from gateway.proxy.paths import PATHS
 from gateway.proxy.plane import TASKS, Asked
 from gateway.proxy.tooling import UNTOOLED
+from gateway.proxy.verdicts import no_such_path
 from gateway.wire.embeddings import TOKEN_INPUT_REFUSED, is_token_input
 from gateway.wire.openai import Call
 from gateway.wire.shape.usage import asking_usage
@@ -49,16 +49,10 @@ def check_asked(call: Call, asked: Asked) -> None:
     if asked.task != wanted:
         raise InvalidRequest(f"'{call.model}' {_WRONG_TASK.get(wanted) or _INSTEAD[asked.task]}.", param="model")
     if not asked.served(operation):
-        raise no_such_path(call)
+        raise no_such_path(call.model, call.operation)
     by_text = operation is Operation.EMBEDDINGS and asked.token_inputs == "reject"
     if by_text and is_token_input(call.members.get("input")):
         raise InvalidRequest(TOKEN_INPUT_REFUSED, param="input", code="unsupported_parameter")
-
-
-def no_such_path(call: Call) -> InvalidRequest:
-    """The refusal of an operation that the model's engine does not have."""
-    path = PATHS[call.operation]
-    return InvalidRequest(f"The engine that serves '{call.model}' has no {path} endpoint.", param="model")
 
 
 def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outgoing:
@@ -69,7 +63,7 @@ def outgoing(call: Call, asked: Asked, link: EngineLink, target: Target) -> Outg
         if tooling.keeps_ids and link.profile.tables[_CHAT].quiet.issuperset(call.members):
             return Outgoing(target, call.body, UNCHANGED, UNTOOLED)  # nothing in it that any rule looks at
     if not serves(link, call.operation):
-        raise no_such_path(call)
+        raise no_such_path(call.model, call.operation)
     tooled = None
     try:
         if call.operation is Operation.CHAT:

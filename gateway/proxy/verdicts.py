@@ -7,6 +7,7 @@ import re
 from typing import Final, assert_never
 
 from engines.faults import Fault, FaultKind
+from engines.profile import Operation
 from gateway.balance.outcome import Broken, Outcome, Overloaded, Phase, Rejected
 from gateway.balance.route import Unavailable
 from gateway.errors import (
@@ -22,6 +23,7 @@ from gateway.errors import (
     TooManyRequests,
 )
 from gateway.errors import Overloaded as OverloadedError
+from gateway.proxy.paths import PATHS
 
 _BAD_GATEWAY: Final = "The engine could not serve this request."
 
@@ -48,7 +50,14 @@ def outcome_of(fault: Fault, retry_after: float | None) -> Outcome:
             assert_never(fault.kind)
 
 
-def error_of(fault: Fault, model: str, retry_after: float | None, theirs: str | None = None) -> ApiError:
+def no_such_path(model: str, operation: Operation) -> InvalidRequest:
+    """The refusal of an operation that the model's engine does not have."""
+    return InvalidRequest(f"The engine that serves '{model}' has no {PATHS[operation]} endpoint.", param="model")
+
+
+def error_of(
+    fault: Fault, model: str, operation: Operation, retry_after: float | None, theirs: str | None = None
+) -> ApiError:
     """What the client is told about a fault. ``theirs``: what the engine calls the model that the client asked for."""
     match fault.kind:
         case FaultKind.INVALID_REQUEST:
@@ -58,9 +67,7 @@ def error_of(fault: Fault, model: str, retry_after: float | None, theirs: str | 
         case FaultKind.MODEL_NOT_FOUND:
             return ModelNotFound(f"The model '{model}' is not available on its engine.", param="model")
         case FaultKind.NO_SUCH_PATH:
-            return InvalidRequest(
-                f"The engine that serves '{model}' has no such endpoint; ask for a model made for it.", param="model"
-            )
+            return no_such_path(model, operation)
         case FaultKind.OVERLOADED:
             kind = TooManyRequests if fault.status == 429 else OverloadedError
             return kind(

@@ -189,6 +189,15 @@ def test_the_pointer_stands_below_wide_characters(file: Path) -> None:
         (["zzz"], 'turnout: no command "zzz" (see turnout --help)'),
         (["check", "--colour"], "turnout check: No such option: --colour (see turnout check --help)"),
         (["check", "a", "b"], "turnout check: Got unexpected extra argument(s) (b) (see turnout check --help)"),
+        (["serve", "--port"], "turnout serve: Option '--port' requires an argument (see turnout serve --help)"),
+        (
+            ["admin", "drain", "q", "--url"],
+            "turnout admin drain: Option '--url' requires an argument (see turnout admin drain --help)",
+        ),
+        (
+            ["serve", "--engine", "vlm=http://h:1"],
+            'turnout serve: --engine vlm=…: expected one of vllm, trtllm, triton (did you mean "vllm"?)',
+        ),
         (["--zzz"], "turnout: No such option: --zzz (see turnout --help)"),
     ],
 )

@@ -105,6 +105,18 @@ async def test_an_address_may_be_spelled_as_people_paste_it(
     assert (code, gateway.requests != []) == (2 if name == "apply" else 0, True), capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["usage", "admin"])
+async def test_the_usual_variable_says_where_the_gateway_is(
+    gateway: ScriptedEngine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """No file is needed then; what is wrong with it is said."""
+    monkeypatch.setenv("TURNOUT_ADMIN_URL", gateway.url)
+    assert (await run(name), gateway.requests != []) == (0, True), capsys.readouterr().err
+    monkeypatch.setenv("TURNOUT_ADMIN_URL", "http://[")
+    assert await run(name) == 2
+    assert "a valid host" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 async def test_who_does_not_answer_is_named_with_the_option_that_names_another(
     engine: ScriptedEngine, capsys: pytest.CaptureFixture[str], name: str

@@ -307,7 +307,7 @@ async def test_an_older_engine_without_the_path(
             await client.post(RESPONSES, ASK)
             answer = await client.answer()
             assert (answer.status, answer.error["param"]) == (400, "model")
-            assert "no such endpoint" in answer.error["message"]
+            assert "has no /v1/responses endpoint" in answer.error["message"]
         await client.post(CHAT, HELLO)
         assert (await client.answer()).status == 200
     assert len(engine.requests) == 3
