@@ -16,7 +16,7 @@ ANSWERS: Final = (
     ),
     (r"index is out of range|Invalid Database", "it has no database of this number"),
     (r"cluster support disabled", "it is no cluster (use redis:// or rediss://)"),
-    (r"SELECT is not allowed in cluster|\bMOVED\b", "it is a node of a cluster (use redis+cluster://)"),
+    (r"SELECT is not allowed in cluster|\bMOVED\b|\bMovedError\b", "it is a node of a cluster (use redis+cluster://)"),
     (r"\bREADONLY\b|read only replica", "READONLY: it is a replica (name the master, or use redis+sentinel://)"),
     (r"\bOOM\b|maxmemory", "OOM: its memory is full (maxmemory)"),
     (r"\bLOADING\b|loading the dataset", "LOADING: it still reads its data"),
@@ -46,7 +46,7 @@ def why(error: BaseException) -> str:
         found = _of_tls(one) if isinstance(one, ssl.SSLError) else _of_system(one) if isinstance(one, OSError) else ""
         if found:
             return found
-    texts = [str(one) for one in chain]
+    texts = [f"{one} ({type(one).__name__})" for one in chain]
     for pattern, words in ANSWERS:
         if any(re.search(pattern, text) for text in texts):
             return words
