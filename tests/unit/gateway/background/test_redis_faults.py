@@ -12,26 +12,18 @@ from gateway.background.shared.client import RedisFault
 from gateway.background.shared.clients import FAULTS, fault_of
 from gateway.background.shared.reasons import why
 
-OWN = [
-    one
-    for _, one in inspect.getmembers(raised, inspect.isclass)
-    if issubclass(one, Exception) and "redis" in one.__module__
-]
+CLASSES = [one for _, one in inspect.getmembers(raised, inspect.isclass) if issubclass(one, Exception)]
+OTHERS = [MasterNotFoundError, SlaveNotFoundError, OSError, ssl.SSLError, UnicodeDecodeError, ValueError, TypeError]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [*OWN, MasterNotFoundError, SlaveNotFoundError, OSError, ssl.SSLError, UnicodeDecodeError, ValueError, TypeError],
-)
+@pytest.mark.parametrize("kind", [*CLASSES, *OTHERS])
 def test_every_kind_of_exception_of_the_library_is_caught(kind: type[Exception]) -> None:
     assert issubclass(kind, FAULTS)
 
 
-@pytest.mark.parametrize(
-    "kind", [MemoryError, NotImplementedError, ZeroDivisionError, KeyboardInterrupt, StopIteration]
-)
+@pytest.mark.parametrize("kind", [MemoryError, ZeroDivisionError, KeyboardInterrupt, StopIteration])
 def test_what_no_connection_leads_to_is_not_caught(kind: type[BaseException]) -> None:
-    assert not issubclass(kind, FAULTS) or issubclass(kind, RuntimeError)
+    assert not issubclass(kind, FAULTS)
 
 
 def test_a_fault_keeps_to_itself_what_the_library_says_of_addresses_and_users() -> None:
@@ -51,13 +43,13 @@ def certificate() -> ssl.SSLError:
     [
         (raised.ResponseError("NOAUTH Authentication required."), "it needs a password (state.password)"),
         (
-            raised.ResponseError("NOAUTH HELLO must be called with the client already authenticated"),
+            raised.ResponseError("NOAUTH HELLO must be called with"),
             "it needs a password",
         ),
         (raised.AuthenticationError("invalid username-password pair or user is disabled."), "wrong user or password"),
         (raised.ResponseError("AUTH <password> called without any password configured"), "it has no password, but"),
         (
-            raised.NoPermissionError("this user has no permissions to run the 'evalsha' command"),
+            raised.NoPermissionError("this user has no permissions to run"),
             "NOPERM: the user needs",
         ),
         (raised.ResponseError("DB index is out of range"), "it has no database of this number"),
@@ -86,10 +78,6 @@ def test_the_cause_is_told_in_words(error: Exception, words: str) -> None:
 
 
 def test_the_cause_below_comes_before_what_the_library_made_of_it() -> None:
-    try:
-        try:
-            raise socket.gaierror(-2, "Name or service not known")
-        except OSError as below:
-            raise raised.ConnectionError("Error -2 connecting to h:1.") from below
-    except raised.ConnectionError as error:
-        assert why(error) == "unknown host"
+    error = raised.ConnectionError("Error -2 connecting to h:1.")
+    error.__context__ = socket.gaierror(-2, "Name or service not known")
+    assert why(error) == "unknown host"
