@@ -51,7 +51,8 @@ class SparedErrors(io.FileIO):
 def _spared(stream: TextIO, kind: type[SparedPipe | SparedErrors]) -> TextIO:
     raw = kind(stream.fileno(), "wb", closefd=False)
     buffered = io.BufferedWriter(raw)  # type: ignore[type-var]  # it is a FileIO, which fits
-    return io.TextIOWrapper(buffered, stream.encoding, stream.errors, line_buffering=bool(stream.line_buffering))
+    at_once = kind is SparedErrors or bool(stream.line_buffering)  # the log goes past this, and waits for nothing here
+    return io.TextIOWrapper(buffered, stream.encoding, stream.errors, line_buffering=at_once)
 
 
 def _open_streams() -> None:
