@@ -53,6 +53,11 @@ def up(serving: Serving) -> bool:
     return serving._source.shared.availability.up
 
 
+def trouble(serving: Serving) -> str:
+    assert isinstance(serving._source, RunningGateway)
+    return serving._source.shared.trouble
+
+
 async def ask(serving: Serving) -> int:
     async with await serving.connect() as client:
         await client.post(CHAT, HELLO, bearer())
@@ -134,4 +139,7 @@ async def test_redis_may_be_behind_tls(gateway: Gateway, engine: ScriptedEngine,
     doubtful = await gateway(settings(engine, f"rediss://localhost:{port}/0"), whole=True)
     await until(lambda: up(trusted))
     assert not up(doubtful)
+    assert "its certificate is not trusted: self-signed certificate (option ssl_ca_certs)" in trouble(doubtful)
+    plain = await gateway(settings(engine, f"redis://localhost:{port}/0"), whole=True)
+    assert "the connection was closed: if it wants TLS, begin the URL with rediss" in trouble(plain)
     assert [await ask(trusted) for _ in range(4)] == [200, 200, 200, 429]

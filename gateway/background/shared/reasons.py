@@ -6,6 +6,9 @@ import ssl
 from collections.abc import Iterator
 from typing import Final
 
+from gateway.settings.redis_url import RedisAddress
+
+CLOSED: Final = "the connection was closed"
 ANSWERS: Final = (
     (r"\bNOAUTH\b|HELLO must be called|Authentication required", "it needs a password (state.password)"),
     (r"without any password configured", "it has no password, but state.redis or state.password gives one"),
@@ -33,7 +36,7 @@ ANSWERS: Final = (
     (r"Redis Cluster cannot be connected", "no node of the cluster answers"),
     (r"Connect call failed", "refused: nothing listens there"),
     (r"Timeout connecting", "no connection within 1 s: a wrong address, a firewall, or no TLS there"),
-    (r"Connection closed|Connection lost|reset by peer|Connection reset|Broken pipe", "the connection was closed"),
+    (r"Connection closed|Connection lost|reset by peer|Connection reset|Broken pipe", CLOSED),
     (r"Protocol Error|Invalid RESP|Bad response", "what answers there is no Redis"),
 )
 """What an answer of Redis, or a message of the library, says; the first that fits."""
@@ -52,6 +55,13 @@ def why(error: BaseException) -> str:
             return words
     code = re.match(r"[A-Z]{3,20}\b", texts[0])
     return f"it answers {code[0]}" if code else f"it cannot be talked with ({type(error).__name__})"
+
+
+def on_first_contact(reason: str, address: RedisAddress) -> str:
+    """More of a reason where that Redis has never been heard from."""
+    if reason != CLOSED or address.tls or address.topology == "socket":
+        return reason
+    return f"{reason}: if it wants TLS, begin the URL with rediss"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -84,6 +94,6 @@ def _of_system(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return "no permission for a file: the socket, or one of the TLS options"
     if isinstance(error, ConnectionError):
-        return "the connection was closed"
+        return CLOSED
     text = error.strerror or ""
     return f"the system says: {text.lower()}" if re.fullmatch(r"[A-Z][a-z -]+", text) else ""

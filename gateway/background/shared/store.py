@@ -17,6 +17,7 @@ from gateway.background.shared.batch import Asked, Batch, Deltas, Reply
 from gateway.background.shared.book import read_usage
 from gateway.background.shared.calling import base_of, call_script, no_answer
 from gateway.background.shared.client import Client, RedisFault
+from gateway.background.shared.reasons import on_first_contact
 from gateway.background.shared.succession import Succession, place
 from gateway.balance.limits.account import Account
 from gateway.balance.limits.availability import Availability
@@ -66,6 +67,7 @@ class SharedAccounts:
         self._gathering: asyncio.TimerHandle | None = None
         self._beaten = 0.0
         self._clients = Succession()
+        self._heard = False
         self._trial: asyncio.Timeout | None = None
 
     def use(self, state: State, limiter: Limiter | None) -> None:
@@ -82,6 +84,7 @@ class SharedAccounts:
     def _move(self) -> None:
         """Another Redis, or none, from now on: at once, if it has been heard from."""
         self.availability = Availability()
+        self._heard = False
         self._clients.leave(self._client)
         self._client, reason = self._clients.take(self.state) or (None, "")
         if self._client is not None:
@@ -291,7 +294,10 @@ class SharedAccounts:
         return not self.availability.up
 
     def _fell(self, reason: str, *, surely: bool) -> None:
-        if self.availability.failed(f"{_shown(self.state)}: {reason}", surely=surely):
+        if self.state.redis is not None:
+            address = read_redis_url(self.state.redis.get_secret_value())
+            reason = f"{address.shown}: {reason if self._heard else on_first_contact(reason, address)}"
+        if self.availability.failed(reason, surely=surely):
             self._changed(up=False)
 
     def _give_up(self) -> None:
@@ -305,6 +311,7 @@ class SharedAccounts:
         self._meters.happened("state_changes", "back" if up else "away")
         if self.limiter is not None:
             self.limiter.forget()
+        self._heard = self._heard or up
         if up:
             _log.info("redis answers: limits are shared")
         else:
@@ -325,7 +332,3 @@ class SharedAccounts:
         if self.state.redis is None or self.availability.up:
             return ""
         return f"redis: away ({self.availability.reason}); {self._policy}"
-
-
-def _shown(state: State) -> str:
-    return "" if state.redis is None else read_redis_url(state.redis.get_secret_value()).shown
