@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway.background.fetch import Fetch
+from gateway.cli import interruptible
 from gateway.cli.addresses import gateway_url
 from gateway.cli.files import put_back, replace_whole
 from gateway.cli.plan import UNSAFE, plan_against
@@ -87,7 +88,7 @@ def apply(
     url = address_of(loaded.settings.server) if against is None else gateway_url(against, "--against")
     running = RunningGateway(url, tokens_for(loaded.settings, token), fix=_FIX, variable=token)
     decide = _decision(yes=yes, force=force)
-    asyncio.run(_apply(running, loaded, to, decide, probe=probe, patience=timeout))
+    interruptible.run(_apply(running, loaded, to, decide, probe=probe, patience=timeout))
 
 
 def _decision(*, yes: bool, force: bool) -> Callable[[Plan, Edit], None]:

@@ -1,6 +1,5 @@
 """`turnout init`."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 from engines.registry import profile
 from gateway.background.fetch import Fetch
 from gateway.background.survey import FoundEngine, NotAnEngine, survey
+from gateway.cli import interruptible
 from gateway.cli.addresses import base_url
 from gateway.cli.files import replace_whole
 from gateway.cli.init_text import plainly, starter_text
@@ -40,7 +40,7 @@ def init(
         _check_place(out)
     if not printed and not force and (out.exists() or out.is_symlink()):
         raise typer.TyperException(f"{out} exists: --force overwrites it, --out FILE writes another one")
-    found = asyncio.run(_survey([base_url(url) for url in urls or ()] or USUAL, _key(key)))
+    found = interruptible.run(_survey([base_url(url) for url in urls or ()] or USUAL, _key(key)))
     engines = [one for one in found if isinstance(one, FoundEngine)]
     _tell(found, usual=not urls)
     if not engines or (len(engines) < len(found) and urls and not skip):

@@ -1,6 +1,5 @@
 """`turnout plan`."""
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -10,6 +9,7 @@ import typer
 
 from gateway.background.fetch import Fetch
 from gateway.background.planning import plan as make_plan
+from gateway.cli import interruptible
 from gateway.cli.addresses import gateway_url
 from gateway.cli.plan_view import show_plan
 from gateway.cli.report import read_settings
@@ -46,7 +46,7 @@ def plan(
     be reached; 1: there is nothing to compare with.
     """
     loaded = read_settings(file)
-    found = asyncio.run(planned(loaded.settings, against, token, probe=probe))
+    found = interruptible.run(planned(loaded.settings, against, token, probe=probe))
     if in_json:
         typer.echo(json.dumps(as_tree(found), indent=2, ensure_ascii=False))
     else:

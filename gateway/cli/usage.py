@@ -1,6 +1,5 @@
 """`turnout usage`."""
 
-import asyncio
 import csv
 import json
 import os
@@ -12,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gateway.cli import interruptible
 from gateway.cli.addresses import gateway_url
 from gateway.cli.report import read_settings
 from gateway.cli.running import URL_VARIABLE, RunningGateway, Token, address_of, tokens_for
@@ -51,7 +51,7 @@ def usage(
     days = {name: day for name, day in (("since", since), ("until", until)) if day is not None}
     where = address_of(settings.server) if url is None else gateway_url(url, option)
     running = RunningGateway(where, tokens_for(settings, token), fix=_FIX, variable=token)
-    rows = asyncio.run(_asked(running, days))
+    rows = interruptible.run(_asked(running, days))
     match form:
         case "json":
             typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))

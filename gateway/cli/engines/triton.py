@@ -1,6 +1,5 @@
 """`turnout engines triton`."""
 
-import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import Annotated, assert_never
 import typer
 
 from engines.kserve import ModelEntry, Order
+from gateway.cli import interruptible
 from gateway.cli.engines.command import NAME
 from gateway.cli.engines.launched import Config
 from gateway.cli.report import read_settings
@@ -51,7 +51,7 @@ def control_triton(
         raise typer.TyperException(f"{action.value} needs the name of a model: turnout engines triton {name} index")
     address = _address(name, config)
     try:
-        asyncio.run(_act(address, action, model or "", patience, in_json=in_json))
+        interruptible.run(_act(address, action, model or "", patience, in_json=in_json))
     except KServeError as error:
         raise typer.TyperException(f"engines.{name} ({address}): {error}") from None
 
